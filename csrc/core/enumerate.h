@@ -1,0 +1,28 @@
+// Every valid strategy in torch's order (that of itertools.product: the last mesh dim varies
+// fastest), with its costs. The oracle of the search, and the way to decide where prices depend on
+// the order in which torch asks for them.
+#pragma once
+
+#include <vector>
+
+#include "problem.h"
+
+namespace shardprop {
+
+struct Strategy {
+  Rows rows;
+  std::vector<double> operand_costs;  // microseconds
+  double cost;
+};
+
+// Calls `visit(strategy)` for each. Verdict::kFound if there was one.
+[[nodiscard]] Verdict for_each_strategy(const Problem& problem,
+                                        const std::function<void(const Strategy&)>& visit);
+
+// torch's choice (_select_min_cost_strategy) by looking at every strategy.
+[[nodiscard]] Decision decide_by_enumeration(const Problem& problem);
+
+// Does the strategy leave every positional operand as it is?
+[[nodiscard]] bool redistributes_nothing(const Problem& problem, const Rows& rows);
+
+}  // namespace shardprop

@@ -1,0 +1,113 @@
+#include "filter.h"
+
+#include <algorithm>
+
+namespace shardprop {
+namespace {
+constexpr std::uint32_t kNone = ~std::uint32_t{0};
+}
+
+Filter::Filter(const Problem& problem) : problem_(problem) {
+  std::size_t offset = 0;
+  for (const Operand& operand : problem.operands) {
+    divisor_offset_.push_back(offset);
+    offset += operand.info.shape.size();
+  }
+  divisor_offset_.push_back(offset);
+}
+
+void Filter::clear(Chosen& chosen, bool in_order) const {
+  chosen.in_order = in_order;
+  chosen.partial_kind.assign(problem_.table.width(), kNone);
+  chosen.divisor.assign(divisor_offset_.back(), 1);
+  chosen.unshardable.assign(problem_.operands.size(), false);
+  chosen.unchanged.assign(problem_.operands.size(), true);
+}
+
+Placement Filter::cell(int row, std::size_t operand) const {
+  return problem_.table.at(row, problem_.table.outputs + static_cast<int>(operand));
+}
+
+bool Filter::mixes_partials(const Chosen& chosen, int row) const {
+  const auto cells = problem_.table.row(row);
+  for (std::size_t p = 0; p < cells.size(); ++p) {
+    if (!cells[p].is_partial() || chosen.partial_kind[p] == kNone) continue;
+    if (!may_mix(chosen.partial_kind[p], cells[p].value)) return true;
+  }
+  return false;
+}
+
+bool Filter::keeps_in_place(int mesh_dim, int row) const {
+  const Placement self = problem_.operands[0].layout.placements[mesh_dim];
+  const Placement first = problem_.table.at(row, 0);
+  return cell(row, 0) == self && (first.kind == Kind::kAbsent || first == self);
+}
+
+bool Filter::keeps_fixed(int mesh_dim, int row) const {
+  return std::all_of(problem_.fixed_outputs.begin(), problem_.fixed_outputs.end(),
+                     [&](const FixedOutput& out) {
+                       return problem_.table.at(row, out.position) ==
+                              out.layout.placements[mesh_dim];
+                     });
+}
+
+bool Filter::shardable(const Chosen& chosen, int mesh_dim, std::size_t operand,
+                       Placement placement) const {
+  if (!placement.is_shard_like()) return true;
+  const auto& shape = problem_.operands[operand].info.shape;
+  if (placement.dim >= shape.size()) return false;
+  auto needed = problem_.mesh.size[mesh_dim];
+  if (placement.is_strided()) needed *= placement.value;
+  if (chosen.in_order || placement.is_shard()) {
+    needed *= chosen.divisor[divisor_offset_[operand] + placement.dim];
+  }
+  return shape[placement.dim] >= needed;
+}
+
+bool Filter::admits(const Chosen& chosen, int mesh_dim, int row) const {
+  if (mixes_partials(chosen, row)) return false;
+  if (problem_.in_place && !keeps_in_place(mesh_dim, row)) {
+    blocked_in_place_ = true;
+    return false;
+  }
+  if (!keeps_fixed(mesh_dim, row)) return false;
+  for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
+    const Operand& operand = problem_.operands[i];
+    if (operand.where == Operand::Where::kPinned) continue;
+    if (!chosen.unshardable[i] && shardable(chosen, mesh_dim, i, cell(row, i))) continue;
+    const bool unchanged =
+        chosen.unchanged[i] && cell(row, i) == operand.layout.placements[mesh_dim];
+    if (!(problem_.allow_uneven && unchanged)) return false;
+  }
+  return true;
+}
+
+void Filter::extend(Chosen& chosen, int mesh_dim, int row) const {
+  const auto cells = problem_.table.row(row);
+  for (std::size_t p = 0; p < cells.size(); ++p) {
+    if (cells[p].is_partial() && chosen.partial_kind[p] == kNone) {
+      chosen.partial_kind[p] = cells[p].value;
+    }
+  }
+  for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
+    const Operand& operand = problem_.operands[i];
+    const Placement placement = cell(row, i);
+    if (!shardable(chosen, mesh_dim, i, placement)) chosen.unshardable[i] = true;
+    if (!(placement == operand.layout.placements[mesh_dim])) chosen.unchanged[i] = false;
+    if (placement.is_shard_like() && placement.dim < operand.info.shape.size()) {
+      chosen.divisor[divisor_offset_[i] + placement.dim] *= problem_.mesh.size[mesh_dim];
+    }
+  }
+}
+
+bool Filter::passes(const Rows& rows) const {
+  Chosen chosen;
+  clear(chosen, true);
+  for (int m = 0; m < problem_.mesh.ndim; ++m) {
+    if (!admits(chosen, m, rows[m])) return false;
+    extend(chosen, m, rows[m]);
+  }
+  return true;
+}
+
+}  // namespace shardprop

@@ -1,0 +1,86 @@
+// Dijkstra's algorithm over layouts with shard order, as torch's DTensorRedistributePlanner runs it:
+// the same neighbours in the same order, ties broken by the order of the pushes.
+//
+// The search from one source does not depend on the goal, so it is kept and resumed: a second goal
+// costs only the layouts that the first did not need.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "flat_map.h"
+#include "layout.h"
+#include "mesh.h"
+
+namespace shardprop {
+
+class GraphSearch {
+ public:
+  struct Moves {
+    std::vector<Placement> partials;  // Replicate may become these, in this order
+    std::vector<Placement> strided;   // and these
+    // Mesh dims (bits) on which a plain shard may become Partial(sum) by zero fill, for free:
+    // torch 2.15, where the goal asks for it.
+    std::uint8_t zero_fill = 0;
+
+    friend bool operator==(const Moves&, const Moves&) = default;
+  };
+
+  // `bytes` of the global tensor. Throws std::length_error if the placements need more than 32 codes.
+  GraphSearch(const Mesh& mesh, int tensor_dims, double bytes, const Layout& source, Moves moves);
+
+  // The layouts from the source to `goal`, both included, along the cheapest path; empty if there is
+  // no path.
+  [[nodiscard]] std::vector<Layout> path_to(const Layout& goal);
+
+  // Price in microseconds of the steps along that path as torch's redistribute_cost adds them up,
+  // with its running bytes (which differ from those the search goes by); nullopt if there is no path.
+  [[nodiscard]] std::optional<double> price_to(const Layout& goal);
+
+ private:
+  using State = std::uint64_t;  // eight bits a mesh dim: code in the alphabet (5), position (3)
+
+  struct Node {
+    State state;
+    double cost;
+    std::uint32_t parent;
+    bool settled;
+  };
+  struct Entry {
+    double cost;
+    std::uint32_t push;  // order of the push: the tie-break
+    std::uint32_t node;
+    bool operator>(const Entry& other) const {
+      return cost != other.cost ? cost > other.cost : push > other.push;
+    }
+  };
+  struct View;  // a state unpacked, with what its moves cost
+
+  [[nodiscard]] int code_of(Placement placement) const;
+  [[nodiscard]] bool pack(const Layout& layout, State& state) const;
+  [[nodiscard]] Layout unpack(State state) const;
+  [[nodiscard]] static int code_at(State state, int mesh_dim) { return (state >> (8 * mesh_dim)) & 31; }
+  [[nodiscard]] static State with(State state, int mesh_dim, int code, int position);
+
+  void push(State state, double cost, std::uint32_t parent);
+  void expand(std::uint32_t node);
+  std::uint32_t settle_until(State goal);
+  // The nodes from the source to `goal` into trail_; empty if there is no path.
+  void find_trail(const Layout& goal);
+
+  Mesh mesh_;
+  int tensor_dims_;
+  double bytes_;
+  Layout source_;
+  Moves moves_;
+  std::vector<Placement> alphabet_;
+  std::vector<int> partial_codes_, strided_codes_;
+  std::vector<Node> nodes_;
+  std::vector<Entry> heap_;
+  FlatMap index_;
+  std::vector<std::uint32_t> trail_;
+  std::uint32_t pushes_ = 0;
+};
+
+}  // namespace shardprop

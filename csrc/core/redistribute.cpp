@@ -1,0 +1,182 @@
+#include "redistribute.h"
+
+#include <algorithm>
+
+#include "greedy.h"
+#include "set_order.h"
+#include "transition.h"
+
+namespace shardprop {
+namespace {
+
+std::vector<Placement> in_set_order(const std::vector<Placement>& seen, auto hash_of) {
+  PySetOrder set;
+  for (const Placement p : seen) set.insert(hash_of(p));
+  std::vector<Placement> ordered;
+  for (const int i : set.order()) ordered.push_back(seen[i]);
+  return ordered;
+}
+
+bool add_if_new(std::vector<Placement>& seen, Placement placement) {
+  if (std::find(seen.begin(), seen.end(), placement) != seen.end()) return false;
+  seen.push_back(placement);
+  return true;
+}
+
+int changed_mesh_dim(const Layout& from, const Layout& to) {
+  int m = 0;
+  while (m < from.ndim && from.placements[m] == to.placements[m]) ++m;
+  return m;
+}
+
+// The shape that mesh dim `mesh_dim` cuts: every other cut of `layout` applied, in shard order.
+std::vector<std::int64_t> shape_without(const Layout& layout, int mesh_dim, const Mesh& mesh,
+                                        const TensorInfo& info,
+                                        std::span<const std::int64_t> coordinate) {
+  auto shape = info.shape;
+  for (int position = 0; position < layout.ndim; ++position) {
+    for (int m = 0; m < layout.ndim; ++m) {
+      const Placement p = layout.placements[m];
+      if (m == mesh_dim || !p.is_shard_like() || layout.position[m] != position) continue;
+      shape[p.dim] = local_size(p, shape[p.dim], mesh.size[m], coordinate[m]);
+    }
+  }
+  return shape;
+}
+
+// Greedy's logical shapes come from the source and are never updated: mesh dims left of it cut.
+struct GreedyMoves {
+  const Layout& src;
+  const Mesh& mesh;
+  std::span<const std::int64_t> coordinate;
+  std::vector<std::int64_t> shape;
+  std::vector<Move> moves = {};
+
+  void open(int) {}
+  void either(int, Placement, Placement) {}
+  void step(int m, Placement from, Placement to) {
+    auto logical = shape;
+    for (int i = 0; i < m; ++i) {
+      const Placement p = src.placements[i];
+      if (p.is_shard()) logical[p.dim] = chunk_size(logical[p.dim], mesh.size[i], coordinate[i]);
+    }
+    moves.push_back({m, from, to, std::move(logical)});
+  }
+};
+
+Plan greedy_plan(const Layout& src, const Layout& dst, const Mesh& mesh, const TensorInfo& info,
+                 std::span<const std::int64_t> coordinate) {
+  GreedyMoves visitor{src, mesh, coordinate, info.shape};
+  walk_greedy(src, dst.placements.data(), 0, num_shards(src, mesh), visitor);
+  return {PlanStatus::kFound, false, std::move(visitor.moves)};
+}
+
+bool is_opaque(const Layout& layout) {
+  return std::any_of(layout.placements.begin(), layout.placements.begin() + layout.ndim,
+                     [](Placement p) { return p.kind == Kind::kOpaque; });
+}
+
+}  // namespace
+
+double TensorInfo::bytes() const {
+  std::int64_t elements = itemsize;
+  for (const auto size : shape) elements *= size;
+  return static_cast<double>(elements);
+}
+
+GraphPlanner::GraphPlanner(const Mesh& mesh, const TensorInfo& info, Dialect dialect,
+                           std::span<const std::uint64_t> op_hashes)
+    : mesh_(mesh),
+      tensor_dims_(static_cast<int>(info.shape.size())),
+      bytes_(info.bytes()),
+      dialect_(dialect),
+      op_hashes_(op_hashes) {}
+
+void GraphPlanner::remember(const Layout& src, const Layout& dst) {
+  bool grew = false;
+  for (int m = 0; m < dst.ndim; ++m) {
+    if (dst.placements[m].is_strided()) grew |= add_if_new(seen_strided_, dst.placements[m]);
+  }
+  for (const Layout* layout : {&src, &dst}) {
+    for (int m = 0; m < layout->ndim; ++m) {
+      const Placement p = layout->placements[m];
+      if (p.is_partial()) grew |= add_if_new(seen_partials_, partial(p.reduce_op()));
+    }
+  }
+  if (!grew) return;
+  moves_.partials =
+      in_set_order(seen_partials_, [this](Placement p) { return op_hashes_[p.reduce_op()]; });
+  moves_.strided =
+      in_set_order(seen_strided_, [](Placement p) { return hash_int_pair(p.dim, p.value); });
+}
+
+GraphSearch& GraphPlanner::search(const Layout& src, const Layout& dst) {
+  remember(src, dst);
+  std::uint8_t zero_fill = 0;
+  for (int m = 0; m < dst.ndim && dialect_.zero_fill_partial; ++m) {
+    if (dst.placements[m] == partial(kSum)) zero_fill |= static_cast<std::uint8_t>(1u << m);
+  }
+  const std::size_t version = seen_partials_.size() + seen_strided_.size();
+  for (const Kept& kept : searches_) {
+    if (kept.version == version && kept.zero_fill == zero_fill && kept.src == src) {
+      return *kept.search;
+    }
+  }
+  auto moves = moves_;
+  moves.zero_fill = zero_fill;
+  searches_.push_back({src, version, zero_fill,
+                       std::make_unique<GraphSearch>(mesh_, tensor_dims_, bytes_, src, moves)});
+  return *searches_.back().search;
+}
+
+std::vector<Layout> GraphPlanner::path(const Layout& src, const Layout& dst) {
+  return search(src, dst).path_to(dst);
+}
+
+std::optional<double> GraphPlanner::price(const Layout& src, const Layout& dst) {
+  return search(src, dst).price_to(dst);
+}
+
+bool needs_graph(const Layout& src, const Layout& dst, bool force_graph) {
+  return force_graph || has_strided(src) || has_strided(dst) || !has_default_order(src) ||
+         !has_default_order(dst);
+}
+
+std::optional<double> cost_without_plan(const Layout& src, const Layout& dst, bool member) {
+  if (all_replicate(src)) return 0.0;
+  if (src == dst) return 0.0;
+  if (!member) return 0.0;
+  if (!src.ordered || !dst.ordered) return kImpossible;
+  return std::nullopt;
+}
+
+Plan plan_redistribute(const Layout& src, const Layout& dst, const Mesh& mesh,
+                       const TensorInfo& info, std::span<const std::int64_t> coordinate,
+                       bool force_graph, Dialect dialect, std::span<const std::uint64_t> op_hashes) {
+  if (!needs_graph(src, dst, force_graph)) return greedy_plan(src, dst, mesh, info, coordinate);
+  std::optional<Layout> ends[2];
+  for (int i = 0; i < 2; ++i) {
+    const Layout& layout = i == 0 ? src : dst;
+    if (layout.ordered) {
+      ends[i] = layout;
+      continue;
+    }
+    // torch refuses to decode beside a placement it does not know, and goes greedy where no order
+    // fits the split factors.
+    if (has_strided(layout) && is_opaque(layout)) return {PlanStatus::kNotDecodable, true, {}};
+    ends[i] = decode_strided(layout, mesh);
+    if (!ends[i]) return greedy_plan(src, dst, mesh, info, coordinate);
+  }
+  GraphPlanner planner(mesh, info, dialect, op_hashes);
+  const auto path = planner.path(*ends[0], *ends[1]);
+  if (path.empty()) return {PlanStatus::kUnreachable, true, {}};
+  Plan plan{PlanStatus::kFound, true, {}};
+  for (std::size_t i = 1; i < path.size(); ++i) {
+    const int m = changed_mesh_dim(path[i - 1], path[i]);
+    plan.moves.push_back({m, path[i - 1].placements[m], path[i].placements[m],
+                          shape_without(path[i - 1], m, mesh, info, coordinate)});
+  }
+  return plan;
+}
+
+}  // namespace shardprop
