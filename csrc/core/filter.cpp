@@ -44,11 +44,10 @@ bool Filter::keeps_in_place(int mesh_dim, int row) const {
 }
 
 bool Filter::keeps_fixed(int mesh_dim, int row) const {
-  return std::all_of(problem_.fixed_outputs.begin(), problem_.fixed_outputs.end(),
-                     [&](const FixedOutput& out) {
-                       return problem_.table.at(row, out.position) ==
-                              out.layout.placements[mesh_dim];
-                     });
+  return std::all_of(
+      problem_.fixed_outputs.begin(), problem_.fixed_outputs.end(), [&](const FixedOutput& out) {
+        return problem_.table.at(row, out.position) == out.layout.placements[mesh_dim];
+      });
 }
 
 bool Filter::shardable(const Chosen& chosen, int mesh_dim, std::size_t operand,

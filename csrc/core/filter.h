@@ -1,5 +1,5 @@
-// torch's filters over strategies (expand_to_full_mesh_op_strategy), applied mesh dim by mesh dim so
-// that a choice of rows that no completion can save is dropped at once.
+// torch's filters over strategies (expand_to_full_mesh_op_strategy), applied mesh dim by mesh dim
+// so that a choice of rows that no completion can save is dropped at once.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,5 @@
-// An open-addressing map from 64-bit keys to 32-bit values that only grows. Knows nothing of layouts.
+// An open-addressing map from 64-bit keys to 32-bit values that only grows. Knows nothing of
+// layouts.
 #pragma once
 
 #include <cstddef>

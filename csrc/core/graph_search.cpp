@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
-#include <stdexcept>
 
 #include "transition.h"
 
@@ -65,7 +64,11 @@ struct GraphSearch::View {
 
 GraphSearch::GraphSearch(const Mesh& mesh, int tensor_dims, double bytes, const Layout& source,
                          Moves moves)
-    : mesh_(mesh), tensor_dims_(tensor_dims), bytes_(bytes), source_(source), moves_(std::move(moves)) {
+    : mesh_(mesh),
+      tensor_dims_(tensor_dims),
+      bytes_(bytes),
+      source_(source),
+      moves_(std::move(moves)) {
   alphabet_.push_back(replicate());
   for (int d = 0; d < tensor_dims; ++d) alphabet_.push_back(shard(d));
   const auto add = [this](Placement placement) {
@@ -77,7 +80,7 @@ GraphSearch::GraphSearch(const Mesh& mesh, int tensor_dims, double bytes, const 
   if (moves_.zero_fill != 0) add(partial(kSum));
   for (int m = 0; m < source.ndim; ++m) add(source.placements[m]);
   if (alphabet_.size() > kCodes) {
-    throw std::length_error("Expected at most 32 different placements in one plan, got " +
+    throw TooManyPlacements("Expected at most 32 different placements in one plan, got " +
                             std::to_string(alphabet_.size()) + ".");
   }
   nodes_.reserve(256);

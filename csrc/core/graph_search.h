@@ -1,5 +1,5 @@
-// Dijkstra's algorithm over layouts with shard order, as torch's DTensorRedistributePlanner runs it:
-// the same neighbours in the same order, ties broken by the order of the pushes.
+// Dijkstra's algorithm over layouts with shard order, as torch's DTensorRedistributePlanner runs
+// it: the same neighbours in the same order, ties broken by the order of the pushes.
 //
 // The search from one source does not depend on the goal, so it is kept and resumed: a second goal
 // costs only the layouts that the first did not need.
@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <vector>
 
 #include "flat_map.h"
@@ -14,6 +15,11 @@
 #include "mesh.h"
 
 namespace shardprop {
+
+// A plan among more than 32 different placements: beyond the five bits that a state has for each.
+struct TooManyPlacements : std::length_error {
+  using std::length_error::length_error;
+};
 
 class GraphSearch {
  public:
@@ -27,15 +33,16 @@ class GraphSearch {
     friend bool operator==(const Moves&, const Moves&) = default;
   };
 
-  // `bytes` of the global tensor. Throws std::length_error if the placements need more than 32 codes.
+  // `bytes` of the global tensor. Throws TooManyPlacements.
   GraphSearch(const Mesh& mesh, int tensor_dims, double bytes, const Layout& source, Moves moves);
 
-  // The layouts from the source to `goal`, both included, along the cheapest path; empty if there is
-  // no path.
+  // The layouts from the source to `goal`, both included, along the cheapest path; empty if there
+  // is no path.
   [[nodiscard]] std::vector<Layout> path_to(const Layout& goal);
 
   // Price in microseconds of the steps along that path as torch's redistribute_cost adds them up,
-  // with its running bytes (which differ from those the search goes by); nullopt if there is no path.
+  // with its running bytes (which differ from those the search goes by); nullopt if there is no
+  // path.
   [[nodiscard]] std::optional<double> price_to(const Layout& goal);
 
  private:
@@ -60,7 +67,9 @@ class GraphSearch {
   [[nodiscard]] int code_of(Placement placement) const;
   [[nodiscard]] bool pack(const Layout& layout, State& state) const;
   [[nodiscard]] Layout unpack(State state) const;
-  [[nodiscard]] static int code_at(State state, int mesh_dim) { return (state >> (8 * mesh_dim)) & 31; }
+  [[nodiscard]] static int code_at(State state, int mesh_dim) {
+    return (state >> (8 * mesh_dim)) & 31;
+  }
   [[nodiscard]] static State with(State state, int mesh_dim, int code, int position);
 
   void push(State state, double cost, std::uint32_t parent);

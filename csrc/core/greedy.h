@@ -1,8 +1,8 @@
 // torch's greedy redistribution planner (generate_greedy_transform_infos), as a walk that calls a
 // visitor for each step. One walk serves two readers: the plan, where every placement of the
 // destination is known, and the search, which knows only those from mesh dim `first_known` on and
-// wants a lower bound on the price. The search fixes the last mesh dims first because the walk begins
-// there: what it knows is then what is paid first, with the bytes it is paid for.
+// wants a lower bound on the price. The search fixes the last mesh dims first because the walk
+// begins there: what it knows is then what is paid first, with the bytes it is paid for.
 #pragma once
 
 #include "layout.h"
@@ -24,7 +24,8 @@ namespace shardprop {
 
 // In plan order, `visit` gets
 //   step(mesh_dim, from, to)    a step of the plan;
-//   either(mesh_dim, from, to)  a step to the shard `to`, or first to Replicate if the mesh dims that
+//   either(mesh_dim, from, to)  a step to the shard `to`, or first to Replicate if the mesh dims
+//   that
 //                               are not known turn out to cut otherwise than before;
 //   open(mesh_dim)              whatever a mesh dim that is not known will do.
 // `src_shards` is num_shards(src, mesh).
@@ -57,10 +58,10 @@ void walk_greedy(const Layout& src, const Placement* dst, int first_known, std::
   }
 }
 
-// Price of the greedy plan in microseconds, exact for first_known == 0, otherwise a lower bound over
-// every completion of the destination. `may_shard` says whether some completion shards a mesh dim
-// that is not known. The bound holds in floating point too: every operation of the price is monotone
-// in the bytes and in the sum so far, and the sum is taken in plan order.
+// Price of the greedy plan in microseconds, exact for first_known == 0, otherwise a lower bound
+// over every completion of the destination. `may_shard` says whether some completion shards a mesh
+// dim that is not known. The bound holds in floating point too: every operation of the price is
+// monotone in the bytes and in the sum so far, and the sum is taken in plan order.
 [[nodiscard]] double greedy_cost(const Layout& src, const Placement* dst, int first_known,
                                  const Mesh& mesh, double gigabytes, std::int64_t src_shards,
                                  bool may_shard);

@@ -56,7 +56,8 @@ Layout unordered_layout(std::span<const Placement> placements) {
 
 bool has_default_order(const Layout& layout) {
   if (!layout.ordered) return false;
-  const auto plain = default_layout({layout.placements.data(), static_cast<std::size_t>(layout.ndim)});
+  const auto plain =
+      default_layout({layout.placements.data(), static_cast<std::size_t>(layout.ndim)});
   return plain.position == layout.position;
 }
 
@@ -145,7 +146,8 @@ std::int64_t chunk_size(std::int64_t size, std::int64_t pieces, std::int64_t ran
 std::int64_t local_size(Placement placement, std::int64_t size, std::int64_t pieces,
                         std::int64_t rank) {
   if (!placement.is_strided()) return chunk_size(size, pieces, rank);
-  // torch.chunk cuts into blocks of ceil(size / factor); all but the last that is not empty are full.
+  // torch.chunk cuts into blocks of ceil(size / factor); all but the last that is not empty are
+  // full.
   const std::int64_t factor = placement.value;
   const std::int64_t block = (size + factor - 1) / factor;
   if (block == 0) return 0;

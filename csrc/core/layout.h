@@ -19,7 +19,8 @@ namespace shardprop {
 
 struct Layout {
   int ndim = 0;
-  // False for torch's `shard_order is None`: strided shards stand for the order and were not decoded.
+  // False for torch's `shard_order is None`: strided shards stand for the order and were not
+  // decoded.
   bool ordered = true;
   std::array<Placement, kMaxMeshDims> placements{};
   std::array<std::uint8_t, kMaxMeshDims> position{};
@@ -30,7 +31,8 @@ struct Layout {
 // Left to right: torch's compute_default_shard_order. Strided shards take part.
 [[nodiscard]] Layout default_layout(std::span<const Placement> placements);
 
-// The same placements with `ordered` false, as torch keeps a spec whose strided shards encode order.
+// The same placements with `ordered` false, as torch keeps a spec whose strided shards encode
+// order.
 [[nodiscard]] Layout unordered_layout(std::span<const Placement> placements);
 
 [[nodiscard]] bool has_default_order(const Layout& layout);

@@ -1,5 +1,5 @@
-// A bounded cache that drops what was used longest ago. Knows nothing of what it holds; whoever puts
-// a value in says how many bytes it takes. Not synchronised: the owner holds the lock, if any.
+// A bounded cache that drops what was used longest ago. Knows nothing of what it holds; whoever
+// puts a value in says how many bytes it takes. Not synchronised: the owner holds the lock, if any.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ template <class Key, class Value, class Hash = std::hash<Key>>
 class LruCache {
  public:
   explicit LruCache(std::size_t capacity) : capacity_(capacity) {
-    if (capacity == 0) throw std::invalid_argument("Expected a cache of at least one entry, got 0.");
+    if (capacity == 0)
+      throw std::invalid_argument("Expected a cache of at least one entry, got 0.");
   }
 
   // The value of `key`, now the most recently used; nullptr if it is not there.

@@ -16,8 +16,8 @@ Mesh ring_mesh(std::span<const std::int64_t> sizes, std::int64_t devices_per_hos
   for (int m = mesh.ndim - 1; m >= 0; --m) {
     if (sizes[m] < 1) {
       throw std::invalid_argument("Expected mesh dim " + std::to_string(m) +
-                                  " to have a size of at least 1, got " +
-                                  std::to_string(sizes[m]) + ".");
+                                  " to have a size of at least 1, got " + std::to_string(sizes[m]) +
+                                  ".");
     }
     mesh.size[m] = sizes[m];
     mesh.bandwidth[m] = 87.7;

@@ -20,9 +20,10 @@ enum class Kind : std::uint8_t {
 
 struct Placement {
   Kind kind = Kind::kReplicate;
-  std::uint8_t dim = 0;        // tensor dim of a shard, strided shard or placeholder
-  std::uint16_t identity = 0;  // not 0: an object that equals only itself (kOpaque, masked kPartial)
-  std::uint32_t value = 0;     // split factor; or reduce op and, above 16 bits, the Partial subclass
+  std::uint8_t dim = 0;  // tensor dim of a shard, strided shard or placeholder
+  std::uint16_t identity =
+      0;                    // not 0: an object that equals only itself (kOpaque, masked kPartial)
+  std::uint32_t value = 0;  // split factor; or reduce op and, above 16 bits, the Partial subclass
 
   friend bool operator==(const Placement& a, const Placement& b) { return a.bits() == b.bits(); }
 
@@ -48,8 +49,8 @@ inline Placement strided_shard(int dim, std::uint32_t split_factor) {
   return {Kind::kStridedShard, static_cast<std::uint8_t>(dim), 0, split_factor};
 }
 inline Placement partial(std::uint16_t reduce_op) { return {Kind::kPartial, 0, 0, reduce_op}; }
-// A Partial of a Python subclass (class_id > 0), such as _MaskPartial: a partial for every price and
-// move, but equal only to the object with the same identity.
+// A Partial of a Python subclass (class_id > 0), such as _MaskPartial: a partial for every price
+// and move, but equal only to the object with the same identity.
 inline Placement masked_partial(std::uint16_t reduce_op, std::uint16_t class_id,
                                 std::uint16_t identity) {
   return {Kind::kPartial, 0, identity, (std::uint32_t{class_id} << 16) | reduce_op};
@@ -61,7 +62,17 @@ inline Placement placeholder(int dim) {
 }
 
 // Reduce ops that torch's Partial executes, in the order of their ids; others get ids above these.
-enum ReduceOp : std::uint16_t { kSum, kAvg, kProduct, kMin, kMax, kBand, kBor, kBxor, kFirstUnknownOp };
+enum ReduceOp : std::uint16_t {
+  kSum,
+  kAvg,
+  kProduct,
+  kMin,
+  kMax,
+  kBand,
+  kBor,
+  kBxor,
+  kFirstUnknownOp
+};
 
 // May one tensor hold both kinds of Partial? torch allows sum with avg, of one class, and no other
 // pair (expand_to_full_mesh_op_strategy, assert_no_mixed_partial_types).

@@ -63,11 +63,14 @@ double GreedyPricer::bound(const Placement* wanted, int first_known) const {
   const Layout& src = operand_.layout;
   const Placement *begin = wanted + first_known, *end = wanted + src.ndim;
   switch (mode_) {
-    case Mode::kZero: return 0.0;
-    case Mode::kInfinite: return kImpossible;
+    case Mode::kZero:
+      return 0.0;
+    case Mode::kInfinite:
+      return kImpossible;
     case Mode::kInfiniteIfMoved:
       return std::equal(begin, end, src.placements.begin() + first_known) ? 0.0 : kImpossible;
-    case Mode::kPriced: break;
+    case Mode::kPriced:
+      break;
   }
   // A strided shard that stands for a shard order leaves torch without an order to plan for.
   if (std::any_of(begin, end, [](Placement p) { return p.is_strided(); })) return kImpossible;
@@ -87,8 +90,7 @@ double GreedyPricer::least(int mesh_dim, Placement wanted) const {
   const double direct = price_step(from, wanted, problem_.mesh, mesh_dim, gigabytes).cost;
   if (!wanted.is_shard()) return direct;
   // A misaligned shard is replicated first.
-  return std::min(direct,
-                  price_step(from, replicate(), problem_.mesh, mesh_dim, gigabytes).cost);
+  return std::min(direct, price_step(from, replicate(), problem_.mesh, mesh_dim, gigabytes).cost);
 }
 
 HistoryPricer::HistoryPricer(const Problem& problem)

@@ -27,8 +27,8 @@ class GreedyPricer {
  public:
   GreedyPricer(const Problem& problem, int operand);
 
-  // Lower bound in microseconds over the strategies with these placements from mesh dim `first_known`
-  // on; the price itself where first_known is 0.
+  // Lower bound in microseconds over the strategies with these placements from mesh dim
+  // `first_known` on; the price itself where first_known is 0.
   [[nodiscard]] double bound(const Placement* wanted, int first_known) const;
 
   // The least that this operand pays on `mesh_dim` alone for `wanted` there, whatever the other

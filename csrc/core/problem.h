@@ -15,7 +15,8 @@
 
 namespace shardprop {
 
-using Rows = std::array<std::uint16_t, kMaxMeshDims>;  // a strategy: one row of the table per mesh dim
+using Rows =
+    std::array<std::uint16_t, kMaxMeshDims>;  // a strategy: one row of the table per mesh dim
 
 struct Operand {
   enum class Where : std::uint8_t {
@@ -49,7 +50,8 @@ struct Problem {
   bool allow_uneven = false;
   // False for the elements of a list op: there torch takes the first minimum, nothing else.
   bool prefers_no_redistribute = true;
-  // What torch makes of strided shards in the strategies it prices: do they stand for a shard order?
+  // What torch makes of strided shards in the strategies it prices: do they stand for a shard
+  // order?
   bool strided_is_order = true;
   bool force_graph = false;
   // While tracing, torch makes a new graph planner for each price: no history.
@@ -71,9 +73,9 @@ enum class Verdict : std::uint8_t {
 struct Decision {
   Verdict verdict = Verdict::kNoStrategy;
   Rows rows{};
-  double cost = 0.0;              // microseconds, summed over operands as Python sums
+  double cost = 0.0;  // microseconds, summed over operands as Python sums
   std::vector<double> operand_costs;
-  std::uint64_t nodes = 0;        // partial strategies looked at
+  std::uint64_t nodes = 0;  // partial strategies looked at
 };
 
 // The built-in sum of Python over the operands' costs.

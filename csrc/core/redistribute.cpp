@@ -152,7 +152,8 @@ std::optional<double> cost_without_plan(const Layout& src, const Layout& dst, bo
 
 Plan plan_redistribute(const Layout& src, const Layout& dst, const Mesh& mesh,
                        const TensorInfo& info, std::span<const std::int64_t> coordinate,
-                       bool force_graph, Dialect dialect, std::span<const std::uint64_t> op_hashes) {
+                       bool force_graph, Dialect dialect,
+                       std::span<const std::uint64_t> op_hashes) {
   if (!needs_graph(src, dst, force_graph)) return greedy_plan(src, dst, mesh, info, coordinate);
   std::optional<Layout> ends[2];
   for (int i = 0; i < 2; ++i) {

@@ -26,9 +26,9 @@ struct TensorInfo {
   [[nodiscard]] double bytes() const;
 };
 
-// One planner of torch: it belongs to a mesh and a tensor metadata, and remembers the reduce ops and
-// strided shards of every plan it made (so its answers depend on its history: a fresh one is ours to
-// make for every decision). `op_hashes[op]` is Python's hash of the name of a reduce op.
+// One planner of torch: it belongs to a mesh and a tensor metadata, and remembers the reduce ops
+// and strided shards of every plan it made (so its answers depend on its history: a fresh one is
+// ours to make for every decision). `op_hashes[op]` is Python's hash of the name of a reduce op.
 class GraphPlanner {
  public:
   GraphPlanner(const Mesh& mesh, const TensorInfo& info, Dialect dialect,
@@ -80,9 +80,9 @@ struct Plan {
 
 // torch's _gen_transform_infos with a fresh planner. `coordinate` is this rank's in the mesh.
 [[nodiscard]] Plan plan_redistribute(const Layout& src, const Layout& dst, const Mesh& mesh,
-                                     const TensorInfo& info, std::span<const std::int64_t> coordinate,
-                                     bool force_graph, Dialect dialect,
-                                     std::span<const std::uint64_t> op_hashes);
+                                     const TensorInfo& info,
+                                     std::span<const std::int64_t> coordinate, bool force_graph,
+                                     Dialect dialect, std::span<const std::uint64_t> op_hashes);
 
 // Does torch plan this pair on its graph? (It then also depends on the planner's history.)
 [[nodiscard]] bool needs_graph(const Layout& src, const Layout& dst, bool force_graph);

@@ -14,7 +14,8 @@ namespace {
 void validate_cell(const RowTable& rule, int row, int position, std::span<const int> input_dims) {
   const Placement cell = rule.at(row, position);
   if (cell.is_partial() && cell.reduce_op() >= kFirstUnknownOp) {
-    fail(rule, row, position, "Expected a reduce op that torch's Partial knows, got an unknown one.");
+    fail(rule, row, position,
+         "Expected a reduce op that torch's Partial knows, got an unknown one.");
   }
   if (position < rule.outputs) return;
   if (cell.kind == Kind::kAbsent) fail(rule, row, position, "Expected a placement, got None.");
@@ -32,9 +33,8 @@ Placement fill(Placement cell, ShardKind kind) {
 }
 
 bool is_replicate_row(std::span<const Placement> row) {
-  return std::all_of(row.begin(), row.end(), [](Placement p) {
-    return p.is_replicate() || p.kind == Kind::kAbsent;
-  });
+  return std::all_of(row.begin(), row.end(),
+                     [](Placement p) { return p.is_replicate() || p.kind == Kind::kAbsent; });
 }
 
 }  // namespace

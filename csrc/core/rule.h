@@ -12,7 +12,8 @@
 
 namespace shardprop {
 
-// A rule that cannot be used as written. The message names row and position; the caller adds the op.
+// A rule that cannot be used as written. The message names row and position; the caller adds the
+// op.
 struct RuleError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
@@ -27,7 +28,9 @@ struct RowTable {
   [[nodiscard]] int rows() const {
     return width() == 0 ? 0 : static_cast<int>(cells.size()) / width();
   }
-  [[nodiscard]] Placement at(int row, int position) const { return cells[row * width() + position]; }
+  [[nodiscard]] Placement at(int row, int position) const {
+    return cells[row * width() + position];
+  }
   [[nodiscard]] std::span<const Placement> row(int index) const {
     return {cells.data() + static_cast<std::ptrdiff_t>(index) * width(),
             static_cast<std::size_t>(width())};
@@ -38,16 +41,17 @@ struct RowTable {
 // _StridedShard.
 using ShardKind = std::uint32_t;
 
-// Throws RuleError if a row has a cell that cannot be meant: an input that is absent, a placeholder or
-// shard of a tensor dim that the input does not have (`input_dims[i]` dims), a Partial of a reduce op
-// that torch does not know.
+// Throws RuleError if a row has a cell that cannot be meant: an input that is absent, a placeholder
+// or shard of a tensor dim that the input does not have (`input_dims[i]` dims), a Partial of a
+// reduce op that torch does not know.
 void validate_rule(const RowTable& rule, std::span<const int> input_dims);
 
 // The rule with the all-Replicate row put first, unless it has one already (rows of Replicate and
 // absent cells only). Absent in the new row: outputs of `absent_outputs`, and outputs that are
 // absent in every row where `keep_absent` (torch 2.15).
 [[nodiscard]] RowTable with_replicate_row(const RowTable& rule,
-                                          const std::vector<bool>& absent_outputs, bool keep_absent);
+                                          const std::vector<bool>& absent_outputs,
+                                          bool keep_absent);
 
 // Fills the placeholders: a row that has some becomes one row per kind, in the order of `kinds`;
 // with no kinds it vanishes. `source[r]` is the row of the rule that row r came from.

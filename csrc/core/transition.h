@@ -15,7 +15,8 @@ struct Step {
 };
 
 // torch's _compute_placement_transition_cost, bit for bit: the operations and their order are part
-// of the contract, since a last bit decides a tie. `gigabytes` is what a rank holds before the move.
+// of the contract, since a last bit decides a tie. `gigabytes` is what a rank holds before the
+// move.
 [[nodiscard]] inline Step price_step(Placement from, Placement to, const Mesh& mesh, int mesh_dim,
                                      double gigabytes);
 
@@ -37,7 +38,8 @@ inline double ring(double gigabytes, const Mesh& mesh, int mesh_dim, int laps) {
 
 }  // namespace detail
 
-inline Step price_step(Placement from, Placement to, const Mesh& mesh, int mesh_dim, double gigabytes) {
+inline Step price_step(Placement from, Placement to, const Mesh& mesh, int mesh_dim,
+                       double gigabytes) {
   if (from == to) return {0.0, gigabytes};
   const auto ranks = static_cast<double>(mesh.size[mesh_dim]);
   if (from.is_shard() && to.is_replicate()) {
@@ -45,8 +47,10 @@ inline Step price_step(Placement from, Placement to, const Mesh& mesh, int mesh_
     return {detail::ring(gigabytes, mesh, mesh_dim, 1), gigabytes};
   }
   // torch has no all-to-all price: an all-gather's, plus a penalty.
-  if (from.is_shard() && to.is_shard()) return {detail::ring(gigabytes, mesh, mesh_dim, 1) + 1.0, gigabytes};
-  if (from.is_partial() && to.is_replicate()) return {detail::ring(gigabytes, mesh, mesh_dim, 2), gigabytes};
+  if (from.is_shard() && to.is_shard())
+    return {detail::ring(gigabytes, mesh, mesh_dim, 1) + 1.0, gigabytes};
+  if (from.is_partial() && to.is_replicate())
+    return {detail::ring(gigabytes, mesh, mesh_dim, 2), gigabytes};
   if (from.is_partial() && to.is_shard()) {
     return {detail::ring(gigabytes, mesh, mesh_dim, 1), gigabytes / ranks};
   }

@@ -34,20 +34,20 @@ inline void report(bool ok, const char* file, int line, const std::string& what)
 
 }  // namespace check
 
-#define TEST(name)                                                   \
-  static void name();                                                \
+#define TEST(name)                                                           \
+  static void name();                                                        \
   [[maybe_unused]] static const bool added_##name = check::add(#name, name); \
   static void name()
 #define CHECK(condition) check::report((condition), __FILE__, __LINE__, "CHECK(" #condition ")")
 #define CHECK_EQ(left, right) \
   check::report((left) == (right), __FILE__, __LINE__, "CHECK_EQ(" #left ", " #right ")")
-#define CHECK_THROWS(expression, type)                                               \
-  do {                                                                               \
-    bool thrown = false;                                                             \
-    try {                                                                            \
-      (void)(expression);                                                            \
-    } catch (const type&) {                                                          \
-      thrown = true;                                                                 \
-    }                                                                                \
+#define CHECK_THROWS(expression, type)                                                     \
+  do {                                                                                     \
+    bool thrown = false;                                                                   \
+    try {                                                                                  \
+      (void)(expression);                                                                  \
+    } catch (const type&) {                                                                \
+      thrown = true;                                                                       \
+    }                                                                                      \
     check::report(thrown, __FILE__, __LINE__, "CHECK_THROWS(" #expression ", " #type ")"); \
   } while (false)

@@ -1,6 +1,5 @@
-#include "graph_search.h"
-
 #include "check.h"
+#include "graph_search.h"
 #include "redistribute.h"
 #include "transition.h"
 
@@ -48,7 +47,8 @@ TEST(an_opaque_placement_is_never_reached) {
 
 TEST(zero_fill_is_taken_only_where_the_goal_asks_for_it) {
   const Layout goal = layout_of({partial(kSum), replicate()});
-  GraphSearch without(kMesh, 1, kBytes, layout_of({shard(0), replicate()}), {{partial(kSum)}, {}, 0});
+  GraphSearch without(kMesh, 1, kBytes, layout_of({shard(0), replicate()}),
+                      {{partial(kSum)}, {}, 0});
   CHECK_EQ(without.path_to(goal).size(), 3u);
   GraphSearch with(kMesh, 1, kBytes, layout_of({shard(0), replicate()}), {{partial(kSum)}, {}, 1});
   CHECK_EQ(with.path_to(goal).size(), 2u);
@@ -56,7 +56,8 @@ TEST(zero_fill_is_taken_only_where_the_goal_asks_for_it) {
 
 TEST(more_placements_than_the_alphabet_are_refused) {
   GraphSearch::Moves moves;
-  for (std::uint32_t factor = 2; factor < 40; ++factor) moves.strided.push_back(strided_shard(0, factor));
+  for (std::uint32_t factor = 2; factor < 40; ++factor)
+    moves.strided.push_back(strided_shard(0, factor));
   CHECK_THROWS(GraphSearch(kMesh, 2, kBytes, layout_of({shard(0), shard(0)}), moves),
-               std::length_error);
+               TooManyPlacements);
 }

@@ -1,8 +1,7 @@
-#include "layout.h"
-
 #include <algorithm>
 
 #include "check.h"
+#include "layout.h"
 
 using namespace shardprop;
 
@@ -48,7 +47,8 @@ TEST(split_factors_of_no_order_are_not_decoded) {
 }
 
 TEST(strided_shards_are_not_encoded_again) {
-  CHECK_THROWS(encode_strided(layout_of({strided_shard(0, 2)}), mesh_of({2})), std::invalid_argument);
+  CHECK_THROWS(encode_strided(layout_of({strided_shard(0, 2)}), mesh_of({2})),
+               std::invalid_argument);
 }
 
 TEST(chunks_are_torchs) {

@@ -1,8 +1,7 @@
-#include "lru_cache.h"
-
 #include <string>
 
 #include "check.h"
+#include "lru_cache.h"
 
 using namespace shardprop;
 
@@ -33,4 +32,6 @@ TEST(replacing_counts_its_bytes_once) {
   CHECK_EQ(cache.size(), 0u);
 }
 
-TEST(a_cache_of_nothing_is_refused) { CHECK_THROWS((LruCache<int, int>(0)), std::invalid_argument); }
+TEST(a_cache_of_nothing_is_refused) {
+  CHECK_THROWS((LruCache<int, int>(0)), std::invalid_argument);
+}

@@ -1,7 +1,6 @@
-#include "redistribute.h"
-
 #include "check.h"
 #include "greedy.h"
+#include "redistribute.h"
 #include "transition.h"
 
 using namespace shardprop;
@@ -21,7 +20,8 @@ Plan plan(const Layout& src, const Layout& dst, const TensorInfo& info, bool for
 std::string text(const Plan& plan) {
   std::string all;
   for (const Move& move : plan.moves) {
-    all += std::to_string(move.mesh_dim) + ":" + to_string(move.from) + ">" + to_string(move.to) + " ";
+    all +=
+        std::to_string(move.mesh_dim) + ":" + to_string(move.from) + ">" + to_string(move.to) + " ";
   }
   return all;
 }
@@ -29,7 +29,8 @@ std::string text(const Plan& plan) {
 }  // namespace
 
 TEST(greedy_replicates_a_misaligned_shard_first) {
-  const Plan p = plan(layout_of({shard(0), shard(0)}), layout_of({replicate(), shard(0)}), {{10, 8}, 4});
+  const Plan p =
+      plan(layout_of({shard(0), shard(0)}), layout_of({replicate(), shard(0)}), {{10, 8}, 4});
   CHECK_EQ(text(p), "1:S(0)>R 0:S(0)>R 1:R>S(0) ");
   CHECK_EQ(p.moves[0].logical_shape, (std::vector<std::int64_t>{5, 8}));
   CHECK_EQ(p.moves[1].logical_shape, (std::vector<std::int64_t>{10, 8}));
@@ -57,9 +58,10 @@ TEST(strided_shards_of_no_order_go_greedy) {
 }
 
 TEST(an_unreachable_layout_says_so) {
-  CHECK_EQ(plan(layout_of({replicate(), shard(0)}), layout_of({opaque(1), shard(0)}), {{8, 8}, 4}, true)
-               .status,
-           PlanStatus::kUnreachable);
+  CHECK_EQ(
+      plan(layout_of({replicate(), shard(0)}), layout_of({opaque(1), shard(0)}), {{8, 8}, 4}, true)
+          .status,
+      PlanStatus::kUnreachable);
 }
 
 TEST(prices_without_a_plan_follow_torchs_branches) {

@@ -1,6 +1,5 @@
-#include "rule.h"
-
 #include "check.h"
+#include "rule.h"
 
 using namespace shardprop;
 
@@ -21,9 +20,8 @@ TEST(a_placeholder_becomes_one_row_per_kind) {
   const RowTable rule{1, 1, {placeholder(0), placeholder(1), replicate(), replicate()}};
   const ShardKind kinds[] = {0, 4};
   const Expansion expansion = fill_placeholders(rule, kinds);
-  CHECK_EQ(expansion.table.cells,
-           (std::vector{shard(0), shard(1), strided_shard(0, 4), strided_shard(1, 4), replicate(),
-                        replicate()}));
+  CHECK_EQ(expansion.table.cells, (std::vector{shard(0), shard(1), strided_shard(0, 4),
+                                               strided_shard(1, 4), replicate(), replicate()}));
   CHECK_EQ(expansion.source, (std::vector{0, 0, 1}));
 }
 
@@ -44,11 +42,13 @@ TEST(the_replicate_row_comes_first_and_once) {
 }
 
 TEST(malformed_rules_are_refused_by_position) {
-  CHECK_EQ(message_of({1, 1, {shard(0), placeholder(2)}}, {2}),
-           "row 0, operand 0: Expected a sharding of one of the operand's 2 tensor dims, got tensor "
-           "dim 2.");
-  CHECK_EQ(message_of({1, 1, {replicate(), partial(kFirstUnknownOp)}}, {2}),
-           "row 0, operand 0: Expected a reduce op that torch's Partial knows, got an unknown one.");
+  CHECK_EQ(
+      message_of({1, 1, {shard(0), placeholder(2)}}, {2}),
+      "row 0, operand 0: Expected a sharding of one of the operand's 2 tensor dims, got tensor "
+      "dim 2.");
+  CHECK_EQ(
+      message_of({1, 1, {replicate(), partial(kFirstUnknownOp)}}, {2}),
+      "row 0, operand 0: Expected a reduce op that torch's Partial knows, got an unknown one.");
   CHECK_EQ(message_of({1, 1, {replicate(), absent()}}, {2}),
            "row 0, operand 0: Expected a placement, got None.");
   CHECK_EQ(message_of({1, 1, {shard(5), shard(1)}}, {2}), "");  // outputs may have more dims

@@ -1,10 +1,9 @@
-#include "search.h"
-
 #include <cstdlib>
 
 #include "check.h"
 #include "enumerate.h"
 #include "random_problem.h"
+#include "search.h"
 
 namespace shardprop::testing {
 
@@ -119,10 +118,11 @@ TEST(six_mesh_dims_are_searched_not_enumerated) {
   const std::vector<std::int64_t> sizes(6, 2);
   problem.mesh = ring_mesh(sizes, 8);
   // mm: "m k, k n -> m n".
-  problem.table = with_replicate_row({1, 2,
-                                      {partial(kSum), shard(1), shard(0),        //
-                                       shard(0), shard(0), replicate(),          //
-                                       shard(1), replicate(), shard(1),          //
+  problem.table = with_replicate_row({1,
+                                      2,
+                                      {partial(kSum), shard(1), shard(0),  //
+                                       shard(0), shard(0), replicate(),    //
+                                       shard(1), replicate(), shard(1),    //
                                        partial(kSum), partial(kSum), replicate()}},
                                      {}, false);
   for (int i = 0; i < 2; ++i) {

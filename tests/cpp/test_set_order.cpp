@@ -1,6 +1,5 @@
-#include "set_order.h"
-
 #include "check.h"
+#include "set_order.h"
 
 using namespace shardprop;
 

@@ -1,0 +1,308 @@
+#include "decode.h"
+
+#include <algorithm>
+
+namespace shardprop::bindings {
+namespace {
+
+// Interned names, so that an attribute costs a dictionary look-up and no string.
+struct Names {
+  py::object dim = intern("dim"), split_factor = intern("split_factor"),
+             reduce_op = intern("reduce_op"), placements = intern("placements"),
+             tensor_meta = intern("tensor_meta"), shard_order = intern("shard_order"),
+             mesh = intern("mesh"), itemsize = intern("itemsize"),
+             is_order = intern("use_strided_shard_as_shard_order");
+
+  static py::object intern(const char* name) {
+    return py::reinterpret_steal<py::object>(PyUnicode_InternFromString(name));
+  }
+};
+
+// Both live as long as the process: destroying Python objects at exit is not safe.
+const Names& names() {
+  static const Names* all = new Names;
+  return *all;
+}
+Environment& mutable_environment() {
+  static Environment* environment = new Environment;
+  return *environment;
+}
+
+py::object attribute(py::handle object, const py::object& name) {
+  PyObject* value = PyObject_GetAttr(object.ptr(), name.ptr());
+  if (value == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(value);
+}
+
+std::int64_t integer(py::handle object, const char* otherwise) {
+  if (!PyLong_CheckExact(object.ptr())) throw Unsupported(otherwise);
+  const long long value = PyLong_AsLongLong(object.ptr());
+  if (value == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw Unsupported("integer beyond 64 bits");
+  }
+  return value;
+}
+
+std::uint8_t tensor_dim(py::handle object) {
+  const auto dim = integer(attribute(object, names().dim), "shard dim that is no int");
+  // The limit is that of the graph planner's alphabet (32 placements), with room for partials.
+  if (dim < 0 || dim > 20) throw Unsupported("shard dim that is negative or above 20");
+  return static_cast<std::uint8_t>(dim);
+}
+
+bool is_type(py::handle object, const py::object& type) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())) == type.ptr();
+}
+
+bool is_instance(py::handle object, const py::object& type) {
+  const int found = PyObject_IsInstance(object.ptr(), type.ptr());
+  if (found < 0) throw py::error_already_set();
+  return found == 1;
+}
+
+py::tuple as_tuple(py::handle object, const char* otherwise) {
+  if (!PyTuple_Check(object.ptr())) throw Unsupported(otherwise);
+  return py::reinterpret_borrow<py::tuple>(object);
+}
+
+}  // namespace
+
+const Environment& environment() { return mutable_environment(); }
+
+void configure(py::dict types, std::vector<std::pair<std::string, std::uint64_t>> reduce_ops,
+               bool zero_fill_partial, bool compensated_sum) {
+  Environment next;
+  next.replicate_type = types["Replicate"];
+  next.shard_type = types["Shard"];
+  next.strided_shard_type = types["_StridedShard"];
+  next.partial_type = types["Partial"];
+  next.placeholder_type = types["_ShardingPlaceholder"];
+  next.placement_base = types["Placement"];
+  next.replicate = next.replicate_type();
+  for (int d = 0; d < 32; ++d) next.shards.push_back(next.shard_type(d));
+  for (auto& [name, hash] : reduce_ops) {
+    next.reduce_ops.push_back(name);
+    next.reduce_op_hashes.push_back(hash);
+  }
+  if (next.reduce_ops.size() != kFirstUnknownOp) {
+    throw std::invalid_argument("Expected the reduce ops of placement.h, in their order.");
+  }
+  next.dialect = {zero_fill_partial, compensated_sum};
+  mutable_environment() = std::move(next);
+}
+
+std::uint16_t Decoder::reduce_op(py::handle partial) {
+  const py::object op = attribute(partial, names().reduce_op);
+  if (!PyUnicode_Check(op.ptr())) throw Unsupported("reduce op that is no string");
+  const auto& known = environment().reduce_ops;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (PyUnicode_CompareWithASCIIString(op.ptr(), known[i].c_str()) == 0) {
+      return static_cast<std::uint16_t>(i);
+    }
+  }
+  const auto name = op.cast<std::string>();
+  const auto found = std::find(extra_ops_.begin(), extra_ops_.end(), name);
+  const auto id = known.size() + static_cast<std::size_t>(found - extra_ops_.begin());
+  if (found == extra_ops_.end()) {
+    if (extra_hashes_.empty()) extra_hashes_ = environment().reduce_op_hashes;
+    extra_ops_.push_back(name);
+    extra_hashes_.push_back(static_cast<std::uint64_t>(py::hash(op)));
+  }
+  return static_cast<std::uint16_t>(id);
+}
+
+std::span<const std::uint64_t> Decoder::op_hashes() const {
+  return extra_hashes_.empty() ? std::span<const std::uint64_t>(environment().reduce_op_hashes)
+                               : std::span<const std::uint64_t>(extra_hashes_);
+}
+
+std::uint16_t Decoder::identity(py::handle object) {
+  for (std::size_t i = 0; i < opaque_.size(); ++i) {
+    if (opaque_[i].is(object) || opaque_[i].equal(object)) return static_cast<std::uint16_t>(i + 1);
+  }
+  opaque_.push_back(py::reinterpret_borrow<py::object>(object));
+  return static_cast<std::uint16_t>(opaque_.size());
+}
+
+Placement Decoder::placement(py::handle object) {
+  const Environment& env = environment();
+  if (is_type(object, env.shard_type)) return shard(tensor_dim(object));
+  if (is_type(object, env.replicate_type)) return replicate();
+  if (is_type(object, env.partial_type)) return partial(reduce_op(object));
+  if (is_type(object, env.strided_shard_type)) {
+    const auto factor = integer(attribute(object, names().split_factor), "symbolic split factor");
+    if (factor < 1 || factor > 0xffffffffLL) throw Unsupported("split factor below 1");
+    return strided_shard(tensor_dim(object), static_cast<std::uint32_t>(factor));
+  }
+  // A subclass may have changed what is_shard() and its like answer, except that of Partial, which
+  // torch itself subclasses (_MaskPartial) and treats as a partial that equals only itself.
+  if (is_instance(object, env.shard_type) || is_instance(object, env.replicate_type) ||
+      is_instance(object, env.strided_shard_type)) {
+    throw Unsupported("subclass of a placement");
+  }
+  if (is_instance(object, env.partial_type)) {
+    const auto type =
+        py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
+    const auto found = std::find_if(partial_classes_.begin(), partial_classes_.end(),
+                                    [&](const py::object& known) { return known.is(type); });
+    const auto class_id = static_cast<std::uint16_t>(found - partial_classes_.begin() + 1);
+    if (found == partial_classes_.end()) partial_classes_.push_back(type);
+    return masked_partial(reduce_op(object), class_id, identity(object));
+  }
+  if (!is_instance(object, env.placement_base)) throw Unsupported("object that is no placement");
+  return opaque(identity(object));
+}
+
+Placement Decoder::cell(py::handle object) {
+  if (object.is_none()) return absent();
+  if (is_type(object, environment().placeholder_type)) return placeholder(tensor_dim(object));
+  return placement(object);
+}
+
+Layout Decoder::layout(py::handle placements, py::handle shard_order) {
+  const py::tuple items = as_tuple(placements, "placements that are no tuple");
+  if (items.size() > static_cast<std::size_t>(kMaxMeshDims)) {
+    throw Unsupported("mesh of more than 8 dims");
+  }
+  std::array<Placement, kMaxMeshDims> cells;
+  for (std::size_t m = 0; m < items.size(); ++m) {
+    cells[m] = placement(PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(m)));
+  }
+  const std::span<const Placement> span(cells.data(), items.size());
+  if (shard_order.is_none()) return unordered_layout(span);
+  Layout layout = default_layout(span);
+  int placed = 0;
+  for (const py::handle entry : as_tuple(shard_order, "shard order that is no tuple")) {
+    const py::tuple pair = as_tuple(entry, "shard order entry that is no tuple");
+    const auto dim = integer(pair[0], "symbolic shard order");
+    const py::tuple mesh_dims = as_tuple(pair[1], "shard order entry that is no tuple");
+    for (std::size_t i = 0; i < mesh_dims.size(); ++i, ++placed) {
+      const auto m = integer(mesh_dims[i], "symbolic shard order");
+      if (m < 0 || m >= layout.ndim || !cells[m].is_shard_like() || cells[m].dim != dim) {
+        throw Unsupported("shard order that does not fit the placements");
+      }
+      layout.position[m] = static_cast<std::uint8_t>(i);
+    }
+  }
+  const auto shards =
+      std::count_if(span.begin(), span.end(), [](Placement p) { return p.is_shard_like(); });
+  if (placed != shards) throw Unsupported("shard order that does not fit the placements");
+  return layout;
+}
+
+DecodedSpec Decoder::spec(py::handle object) {
+  DecodedSpec spec;
+  const py::object meta = attribute(object, names().tensor_meta);
+  if (meta.is_none()) throw Unsupported("operand without tensor metadata");
+  const py::object placements = attribute(object, names().placements);
+  const py::object order = attribute(object, names().shard_order);
+  const py::object mesh = attribute(object, names().mesh);
+  const py::object is_order = attribute(object, names().is_order);
+  spec.tensor_meta = meta;
+  spec.mesh = mesh;
+  spec.strided_is_order = is_order.is(py::handle(Py_True));
+  spec.layout = layout(placements, order);
+  if (spec.strided_is_order && spec.layout.ordered) {
+    throw Unsupported("strided shards that stand for an order beside a shard order");
+  }
+  const py::tuple fields = as_tuple(meta, "tensor metadata that is no tuple");
+  const py::tuple shape = as_tuple(fields[0], "shape that is no tuple");
+  double elements = 1;
+  for (const py::handle size : shape) {
+    spec.info.shape.push_back(integer(size, "symbolic shape"));
+    elements *= static_cast<double>(spec.info.shape.back());
+  }
+  spec.info.itemsize = integer(attribute(fields[2], names().itemsize), "itemsize that is no int");
+  // Up to here torch's integer arithmetic and doubles agree to the bit.
+  if (elements * static_cast<double>(spec.info.itemsize) >= 9007199254740992.0) {
+    throw Unsupported("tensor of 2**53 bytes or more");
+  }
+  if (shape.size() > 20) throw Unsupported("tensor of more than 20 dims");
+  for (int m = 0; m < spec.layout.ndim; ++m) {
+    const Placement p = spec.layout.placements[m];
+    if (p.is_shard_like() && p.dim >= shape.size()) {
+      throw Unsupported("shard dim beyond the tensor's");
+    }
+  }
+  return spec;
+}
+
+std::string Decoder::spec_key(py::handle object, bool by_address) {
+  const DecodedSpec spec = this->spec(object);
+  if (!extra_ops_.empty()) throw Unsupported("unknown reduce op in a key");
+  if (!opaque_.empty() && !by_address) throw Unsupported("opaque placement in a key");
+  std::string key;
+  const auto add = [&key](auto value) {
+    key.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  const py::tuple fields = py::reinterpret_borrow<py::tuple>(spec.tensor_meta);
+  add(spec.mesh.ptr());
+  add(PyTuple_GET_ITEM(fields.ptr(), 2));  // dtypes are singletons
+  add(static_cast<std::uint8_t>(spec.layout.ordered | (spec.strided_is_order << 1)));
+  for (int m = 0; m < spec.layout.ndim; ++m) {
+    add(spec.layout.placements[m].bits());
+    add(spec.layout.position[m]);
+  }
+  for (const py::object& placement : opaque_) add(placement.ptr());
+  add(spec.info.shape.size());
+  for (const auto size : spec.info.shape) add(size);
+  for (const py::handle stride : as_tuple(fields[1], "stride that is no tuple")) {
+    add(integer(stride, "symbolic stride"));
+  }
+  return key;
+}
+
+DecodedRule decode_rule(Decoder& decoder, py::handle rows, int outputs, int inputs) {
+  DecodedRule rule{{outputs, inputs, {}}, {}};
+  int index = 0;
+  for (const py::handle row : rows) {
+    const auto width = static_cast<int>(py::len(row));
+    if (width != rule.table.width()) {
+      throw RuleError("row " + std::to_string(index) + ": Expected " + std::to_string(outputs) +
+                      " outputs and " + std::to_string(inputs) + " operands, got " +
+                      std::to_string(width) + " placements.");
+    }
+    for (const py::handle cell : row) {
+      rule.table.cells.push_back(decoder.cell(cell));
+      rule.objects.push_back(py::reinterpret_borrow<py::object>(cell));
+    }
+    ++index;
+  }
+  if (index >= 65535) throw Unsupported("rule of 65535 rows or more");
+  return rule;
+}
+
+py::object fill_object(py::handle cell, Placement filled) {
+  const Environment& env = environment();
+  if (cell && !is_type(cell, env.placeholder_type)) return py::reinterpret_borrow<py::object>(cell);
+  if (filled.kind == Kind::kAbsent) return py::none();
+  if (filled.is_shard()) return env.shards[filled.dim];
+  if (filled.is_strided()) {
+    return env.strided_shard_type(filled.dim, py::arg("split_factor") = filled.value);
+  }
+  return env.replicate;
+}
+
+Mesh decode_mesh(py::handle sizes, py::handle bandwidth, py::handle latency) {
+  const auto ndim = py::len(sizes);
+  if (ndim < 1 || ndim > static_cast<std::size_t>(kMaxMeshDims)) {
+    throw Unsupported(ndim < 1 ? "mesh without dims" : "mesh of more than 8 dims");
+  }
+  Mesh mesh;
+  mesh.ndim = static_cast<int>(ndim);
+  for (int m = 0; m < mesh.ndim; ++m) {
+    mesh.size[m] = sizes[py::int_(m)].cast<std::int64_t>();
+    mesh.bandwidth[m] = bandwidth[py::int_(m)].cast<double>();
+    mesh.latency[m] = latency[py::int_(m)].cast<double>();
+    if (mesh.size[m] < 1) throw Unsupported("mesh dim of size 0");
+    if (!(mesh.bandwidth[m] > 0) || !(mesh.latency[m] >= 0)) {
+      throw std::invalid_argument(
+          "Expected a positive bandwidth and a latency of 0 or more on mesh dim " +
+          std::to_string(m) + ".");
+    }
+  }
+  return mesh;
+}
+
+}  // namespace shardprop::bindings

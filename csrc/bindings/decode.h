@@ -1,0 +1,89 @@
+// The one place where Python objects become the core's integers.
+//
+// It reads attributes of torch's placements and specs, never casts them: a failed pybind11 cast of
+// torch's own types costs microseconds. Types and interned names are fetched once, by configure().
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layout.h"
+#include "problem.h"
+#include "redistribute.h"
+#include "rule.h"
+
+namespace shardprop::bindings {
+
+namespace py = pybind11;
+
+// Something the core does not model; the caller asks torch instead. The message is the reason that
+// stats() counts.
+struct Unsupported : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// What the program told us about torch and Python: set once, then read only.
+struct Environment {
+  py::object replicate_type, shard_type, strided_shard_type, partial_type, placeholder_type;
+  py::object placement_base;
+  py::object replicate;            // an instance, for rows the core adds
+  std::vector<py::object> shards;  // Shard(0), Shard(1), ...: for placeholders
+  std::vector<std::string> reduce_ops;
+  std::vector<std::uint64_t> reduce_op_hashes;
+  Dialect dialect;
+};
+[[nodiscard]] const Environment& environment();
+void configure(py::dict types, std::vector<std::pair<std::string, std::uint64_t>> reduce_ops,
+               bool zero_fill_partial, bool compensated_sum);
+
+struct DecodedSpec {
+  Layout layout;
+  TensorInfo info;
+  py::object mesh, tensor_meta;
+  bool strided_is_order = false;
+};
+
+// One call's worth of decoding. Opaque placements get ids that mean something within the call only;
+// two are the same if they are equal in Python.
+class Decoder {
+ public:
+  [[nodiscard]] Placement placement(py::handle object);
+  // A cell of a rule's row: a placement, a placeholder or None.
+  [[nodiscard]] Placement cell(py::handle object);
+  [[nodiscard]] DecodedSpec spec(py::handle object);
+
+  // Bytes that are equal for two specs only if mesh object, placements, shard order, shape, stride
+  // and dtype are. An opaque placement counts by its address, which is good only while it lives:
+  // without `by_address` it throws Unsupported.
+  [[nodiscard]] std::string spec_key(py::handle object, bool by_address);
+
+  // Python's hashes of the reduce ops, by id.
+  [[nodiscard]] std::span<const std::uint64_t> op_hashes() const;
+
+ private:
+  [[nodiscard]] std::uint16_t reduce_op(py::handle partial);
+  [[nodiscard]] std::uint16_t identity(py::handle object);
+  [[nodiscard]] Layout layout(py::handle placements, py::handle shard_order);
+
+  std::vector<py::object> opaque_;
+  std::vector<py::object> partial_classes_;
+  std::vector<std::string> extra_ops_;
+  std::vector<std::uint64_t> extra_hashes_;  // the known ones and then the extra ones, once needed
+};
+
+// Rows of a rule as the rule function returned them, and the cells as objects.
+struct DecodedRule {
+  RowTable table;
+  std::vector<py::object> objects;
+};
+[[nodiscard]] DecodedRule decode_rule(Decoder& decoder, py::handle rows, int outputs, int inputs);
+
+// The Python object of an expanded cell: the rule's own, or a new shard where it had a placeholder.
+[[nodiscard]] py::object fill_object(py::handle cell, Placement filled);
+
+[[nodiscard]] Mesh decode_mesh(py::handle sizes, py::handle bandwidth, py::handle latency);
+
+}  // namespace shardprop::bindings

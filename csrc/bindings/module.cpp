@@ -1,0 +1,30 @@
+// Table of contents of shardprop._core.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "decode.h"
+#include "graph_search.h"
+#include "register.h"
+#include "rule.h"
+
+namespace py = pybind11;
+using namespace shardprop;
+using namespace shardprop::bindings;
+
+PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
+  module.doc() = "The compiled core of shardprop. Use the shardprop package, not this.";
+  static const py::handle unsupported = py::register_exception<Unsupported>(module, "Unsupported");
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const TooManyPlacements&) {
+      py::set_error(unsupported, "more than 32 different placements in one plan");
+    }
+  });
+  py::register_exception<RuleError>(module, "RuleError", PyExc_ValueError);
+  module.def("configure", &configure, py::arg("types"), py::arg("reduce_ops"),
+             py::arg("zero_fill_partial"), py::arg("compensated_sum"),
+             "Tell the core torch's placement types and dialect. Called once, on import.");
+  register_redistribute(module);
+  register_decide(module);
+}

@@ -1,0 +1,20 @@
+// One register_x.cpp per concept; module.cpp calls them.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "mesh.h"
+
+namespace shardprop::bindings {
+
+// A mesh as Python holds it: the core's, and this rank's place in it.
+struct BoundMesh {
+  Mesh mesh;
+  bool member;
+  std::vector<std::int64_t> coordinate;  // empty where the rank is not a member
+};
+
+void register_decide(pybind11::module_& module);
+void register_redistribute(pybind11::module_& module);
+
+}  // namespace shardprop::bindings

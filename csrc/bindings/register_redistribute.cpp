@@ -1,0 +1,169 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+
+#include "decode.h"
+#include "greedy.h"
+#include "lru_cache.h"
+#include "redistribute.h"
+#include "register.h"
+#include "set_order.h"
+#include "transition.h"
+
+namespace shardprop::bindings {
+namespace {
+
+py::object restore(py::handle spec, Placement wanted, Decoder& decoder) {
+  // Opaque placements come back as the very objects they were.
+  for (const py::handle object : spec.attr("placements")) {
+    if (decoder.placement(object) == wanted) return py::reinterpret_borrow<py::object>(object);
+  }
+  return {};
+}
+
+// The Python object of a placement of a plan between two specs.
+py::object placement_object(Placement placement, py::handle src, py::handle dst, Decoder& decoder) {
+  if (placement.is_replicate() || placement.is_shard()) return fill_object({}, placement);
+  for (const py::handle spec : {src, dst}) {
+    if (py::object found = restore(spec, placement, decoder)) return found;
+  }
+  if (placement.is_strided()) return fill_object({}, placement);
+  return environment().partial_type(environment().reduce_ops.at(placement.reduce_op()));
+}
+
+py::tuple plan(const BoundMesh& mesh, py::handle src, py::handle dst, bool force_graph) {
+  if (!mesh.member) throw std::invalid_argument("Expected a rank that is in the mesh.");
+  Decoder decoder;
+  const DecodedSpec from = decoder.spec(src), to = decoder.spec(dst);
+  const Plan plan = plan_redistribute(from.layout, to.layout, mesh.mesh, from.info, mesh.coordinate,
+                                      force_graph, environment().dialect, decoder.op_hashes());
+  py::list steps;
+  for (const Move& move : plan.moves) {
+    steps.append(py::make_tuple(move.mesh_dim, placement_object(move.from, src, dst, decoder),
+                                placement_object(move.to, src, dst, decoder), move.logical_shape));
+  }
+  return py::make_tuple(static_cast<int>(plan.status), plan.by_graph, steps);
+}
+
+// The planners of torch that live through one decision: prices in the order in which they are asked
+// for, with the history that torch's planners would have gathered since the decision began.
+class History {
+ public:
+  // Microseconds, or None where torch's planner asserts.
+  py::object cost(const BoundMesh& mesh, py::handle src, py::handle dst, bool force_graph) {
+    Decoder decoder;
+    const DecodedSpec from = decoder.spec(src), to = decoder.spec(dst);
+    if (const auto known = cost_without_plan(from.layout, to.layout, mesh.member)) {
+      return py::float_(*known);
+    }
+    if (!needs_graph(from.layout, to.layout, force_graph)) {
+      const auto shards = num_shards(from.layout, mesh.mesh);
+      return py::float_(greedy_cost(from.layout, to.layout.placements.data(), 0, mesh.mesh,
+                                    local_gigabytes(from.info.bytes(), shards), shards, true));
+    }
+    for (const Priced& priced : priced_) {
+      if (priced.src == from.layout && priced.dst == to.layout &&
+          priced.meta.equal(from.tensor_meta) && priced.mesh == &mesh) {
+        return priced.cost;
+      }
+    }
+    const auto price = planner(mesh, from, decoder).price(from.layout, to.layout);
+    const py::object cost = price ? py::object(py::float_(*price)) : py::object(py::none());
+    priced_.push_back({from.layout, to.layout, from.tensor_meta, &mesh, cost});
+    return cost;
+  }
+
+ private:
+  struct Planner {
+    py::object meta;
+    const BoundMesh* mesh;
+    std::vector<std::uint64_t> op_hashes;
+    std::unique_ptr<GraphPlanner> planner;
+  };
+  struct Priced {
+    Layout src, dst;
+    py::object meta;
+    const BoundMesh* mesh;
+    py::object cost;
+  };
+
+  GraphPlanner& planner(const BoundMesh& mesh, const DecodedSpec& from, const Decoder& decoder) {
+    const auto hashes = decoder.op_hashes();
+    if (hashes.size() != environment().reduce_op_hashes.size()) {
+      throw Unsupported("reduce op unknown to torch in a planned redistribution");
+    }
+    for (const auto& known : planners_) {
+      if (known.mesh == &mesh && known.meta.equal(from.tensor_meta)) return *known.planner;
+    }
+    planners_.push_back({from.tensor_meta, &mesh, {}, nullptr});
+    planners_.back().planner = std::make_unique<GraphPlanner>(
+        mesh.mesh, from.info, environment().dialect, environment().reduce_op_hashes);
+    return *planners_.back().planner;
+  }
+
+  std::vector<Planner> planners_;
+  std::vector<Priced> priced_;
+};
+
+std::vector<int> set_order(const std::vector<std::uint64_t>& hashes) {
+  PySetOrder set;
+  for (const auto hash : hashes) set.insert(hash);
+  return set.order();
+}
+
+}  // namespace
+
+void register_redistribute(py::module_& module) {
+  py::class_<BoundMesh>(module, "Mesh", "A device mesh as the cost model sees it.")
+      .def(py::init([](py::handle sizes, py::handle bandwidth, py::handle latency,
+                       std::optional<std::vector<std::int64_t>> coordinate) {
+             const Mesh mesh = decode_mesh(sizes, bandwidth, latency);
+             if (coordinate && coordinate->size() != static_cast<std::size_t>(mesh.ndim)) {
+               throw std::invalid_argument("Expected a coordinate per mesh dim.");
+             }
+             return BoundMesh{mesh, coordinate.has_value(),
+                              coordinate.value_or(std::vector<std::int64_t>{})};
+           }),
+           py::arg("sizes"), py::arg("bandwidth"), py::arg("latency"), py::arg("coordinate"))
+      .def_readonly("member", &BoundMesh::member);
+  py::class_<History>(module, "History",
+                      "torch's graph planners, for as long as one decision takes.")
+      .def(py::init<>())
+      .def("cost", &History::cost, py::arg("mesh"), py::arg("src"), py::arg("dst"),
+           py::arg("force_graph"));
+  module.def("plan", &plan, py::arg("mesh"), py::arg("src"), py::arg("dst"),
+             py::arg("force_graph"));
+  module.def(
+      "spec_key",
+      [](py::handle spec, bool by_address) {
+        return py::bytes(Decoder().spec_key(spec, by_address));
+      },
+      py::arg("spec"), py::arg("by_address") = false);
+  py::class_<LruCache<std::string, py::object>>(
+      module, "Cache", "Objects by key; the least recently used go first. Not for several threads.")
+      .def(py::init<std::size_t>(), py::arg("capacity"))
+      .def(
+          "get",
+          [](LruCache<std::string, py::object>& cache, const std::string& key) {
+            const py::object* found = cache.find(key);
+            return found == nullptr ? py::object(py::none()) : *found;
+          },
+          py::arg("key"))
+      .def("put", &LruCache<std::string, py::object>::insert, py::arg("key"), py::arg("value"),
+           py::arg("bytes"))
+      .def("clear", &LruCache<std::string, py::object>::clear)
+      .def_property_readonly("bytes", &LruCache<std::string, py::object>::bytes)
+      .def_property_readonly(
+          "hits", [](const LruCache<std::string, py::object>& c) { return c.stats().hits; })
+      .def_property_readonly(
+          "misses", [](const LruCache<std::string, py::object>& c) { return c.stats().misses; })
+      .def_property_readonly(
+          "evictions",
+          [](const LruCache<std::string, py::object>& c) { return c.stats().evictions; })
+      .def("__len__", &LruCache<std::string, py::object>::size);
+  module.def("set_order", &set_order, py::arg("hashes"));
+  module.def("hash_int_pair", &hash_int_pair, py::arg("first"), py::arg("second"));
+}
+
+}  // namespace shardprop::bindings

@@ -1,0 +1,271 @@
+"""One question to the core: an op's rule and operands in, the chosen placements out."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import _core, _torch
+from ._torch import DeviceMesh, DTensorSpec, OpOverload, Placement, TensorMeta
+from .op_facts import op_facts
+
+__all__ = ["Choice", "NoStrategyError", "OutputMeta", "Question", "choose"]
+
+OutputMeta = TensorMeta | Sequence[TensorMeta | None] | None
+
+# The bits of csrc/bindings/register_decide.cpp.
+_IN_PLACE, _ALLOW_UNEVEN, _PREFERS_NO_REDISTRIBUTE, _FORCE_GRAPH, _KEEP_ABSENT = (
+    1 << bit for bit in range(5)
+)
+
+_VERDICTS = {
+    1: "no strategy passes torch's filters",
+    2: "no strategy keeps the placements that an in-place op must keep",
+    3: "torch's planner finds no path",
+    4: "search too large",
+}
+
+
+class NoStrategyError(Exception):
+    """The core looked and found nothing to choose; torch says why in its own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An op (or one element of a list op) with specs in place of tensors.
+
+    Attributes:
+        op: The op that was called.
+        rule_op: The op whose rule is asked: the scalar overload for an element of a list op.
+        args: Positional arguments; tensors as DTensorSpec, lists as they are.
+        kwargs: Keyword arguments, likewise.
+        operands: The specs torch counts as inputs: of `args`, then of `kwargs`.
+        positional: How many of them come from `args`.
+        meta: Metadata of the outputs.
+        mesh: The mesh to compute on.
+        is_element: One element of a list op.
+    """
+
+    op: OpOverload
+    rule_op: OpOverload
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    operands: list[DTensorSpec]
+    positional: int
+    meta: OutputMeta
+    mesh: DeviceMesh
+    is_element: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the core chose.
+
+    Attributes:
+        outputs: Per output its placements over the mesh; None for an output that is absent.
+        operands: Per operand the wanted placements.
+        mesh: The mesh of the outputs.
+        cost: Sum of `operand_costs` as Python sums them, in microseconds.
+        operand_costs: Microseconds to redistribute each operand.
+        nodes: Partial strategies the search looked at.
+        pinned: Operands (by index) that may live on another mesh (``different_mesh_args``).
+    """
+
+    outputs: tuple[tuple[Placement, ...] | None, ...]
+    operands: tuple[tuple[Placement, ...], ...]
+    mesh: DeviceMesh
+    cost: float
+    operand_costs: list[float]
+    nodes: int
+    pinned: tuple[int, ...]
+
+
+def _to_meta(item: Any) -> Any:
+    """An argument as a rule sees it: metadata for specs, a tuple for a list of tensors."""
+    if isinstance(item, DTensorSpec):
+        if item.tensor_meta is None:
+            raise _core.Unsupported("operand without tensor metadata")
+        return item.tensor_meta
+    if isinstance(item, (list, tuple)):
+        specs = [isinstance(x, DTensorSpec) for x in item]
+        if any(specs):
+            converted = [_to_meta(x) for x in item]
+            return tuple(converted) if all(specs) else converted
+        return type(item)([_to_meta(x) for x in item])
+    return item
+
+
+def _count_tensors(item: Any) -> int:
+    if isinstance(item, DTensorSpec):
+        return 1
+    if isinstance(item, (list, tuple)):
+        return sum(map(_count_tensors, item))
+    return 0
+
+
+def _is_container(meta: OutputMeta) -> bool:
+    return isinstance(meta, Sequence) and not isinstance(meta, TensorMeta)
+
+
+def _num_outputs(question: Question, rows: Sequence[Sequence[Any]]) -> int:
+    """Outputs per row, as torch counts them before it looks at the rows' width."""
+    meta = question.meta
+    if not rows:
+        if meta is None:
+            return 0
+        return 1 if isinstance(meta, TensorMeta) else len(meta)
+    if _torch.IS_215_OR_LATER:
+        if _is_container(meta):
+            return len(meta)  # type: ignore[arg-type]
+        if op_facts(question.rule_op).any_list_return:
+            return len(rows[0]) - len(question.operands)
+    return op_facts(question.rule_op).tensor_returns
+
+
+def _element_mesh(question: Question, different: Sequence[int] | None) -> DeviceMesh:
+    """The mesh of the first tensor argument; all others must share it, except the named ones."""
+    mesh: DeviceMesh | None = None
+    for position, arg in enumerate(question.args):
+        if not isinstance(arg, DTensorSpec):
+            continue
+        if mesh is None:
+            mesh = arg.mesh
+        elif (
+            arg.mesh is not mesh
+            and arg.mesh != mesh
+            and (different is None or position not in different)
+        ):
+            raise _core.Unsupported("operands on different meshes")
+    return question.mesh if mesh is None else mesh
+
+
+def _pinned(question: Question, different: Sequence[int] | None) -> tuple[int, ...]:
+    """`different_mesh_args` (positions of arguments) as positions of operands."""
+    if different is None:
+        return ()
+    tensors = [i for i, arg in enumerate(question.args) if isinstance(arg, DTensorSpec)]
+    return tuple(tensors.index(i) for i in different if i in tensors)
+
+
+def _fixed_outputs(question: Question) -> list[tuple[int, DTensorSpec]] | None:
+    names = op_facts(question.rule_op).out_arguments
+    if not names:
+        return None
+    given = ((i, question.kwargs.get(name)) for i, name in enumerate(names))
+    return [(i, spec) for i, spec in given if isinstance(spec, DTensorSpec)]
+
+
+def _absent_outputs(meta: OutputMeta) -> list[bool] | None:
+    # A single TensorMeta is a tuple to Python, and 2.13 walks it; no field of it is None.
+    return [m is None for m in meta] if _is_container(meta) else None  # type: ignore[union-attr]
+
+
+def _filter(
+    question: Question, rule: Any, mesh: DeviceMesh, outputs: int
+) -> Callable[[tuple[Any, ...]], bool] | None:
+    """torch 2.15's filter over whole strategies; the core asks it of candidates in cost order."""
+    full_mesh_filter = getattr(rule, "full_mesh_strategy_filter", None)
+    if full_mesh_filter is None or outputs == 0:
+        return None
+    schema = _torch.strategy_schema(question.rule_op, question.args, question.kwargs)
+    container = _is_container(question.meta) and op_facts(question.rule_op).first_return == "list"
+
+    def accepts(placements: tuple[Any, ...]) -> bool:
+        specs = _candidate_specs(question, mesh, placements, outputs)
+        out = tuple(specs[:outputs]) if outputs > 1 or container else specs[0]
+        return bool(full_mesh_filter(mesh, schema, specs[outputs:], out))
+
+    return accepts
+
+
+def _candidate_specs(
+    question: Question, mesh: DeviceMesh, placements: tuple[Any, ...], outputs: int
+) -> list[DTensorSpec | None]:
+    """Specs of a candidate as torch would hand them to a filter."""
+    metas: list[TensorMeta | None] = []
+    if _is_container(question.meta):
+        # torch numbers the metadata by the outputs that are not absent.
+        present = 0
+        for placement in placements[:outputs]:
+            metas.append(question.meta[present] if placement is not None else None)  # type: ignore[index, arg-type]
+            present += placement is not None
+    else:
+        metas = [question.meta] * outputs  # type: ignore[list-item]
+    metas += [operand.tensor_meta for operand in question.operands]
+    return [
+        None
+        if p is None
+        else DTensorSpec(
+            mesh,
+            p,
+            tensor_meta=meta,
+            use_strided_shard_as_shard_order=strided_flag(question.operands, p),
+        )
+        for p, meta in zip(placements, metas, strict=True)
+    ]
+
+
+def strided_flag(operands: Sequence[DTensorSpec], placements: Sequence[Placement]) -> bool | None:
+    """Do the strided shards of a candidate stand for a shard order? As the first operand says."""
+    if not any(isinstance(p, _torch.StridedShard) for p in placements):
+        return None
+    for operand in operands:
+        if any(isinstance(p, _torch.StridedShard) for p in operand.placements):
+            return operand.use_strided_shard_as_shard_order
+    return None
+
+
+def choose(question: Question, rule: Any) -> Choice:
+    """Ask the core.
+
+    `rule` is an entry of torch's single-dim registry.
+
+    Raises:
+        _core.Unsupported: the core does not handle this; its text is the reason.
+        _core.RuleError: the rule is malformed; its text names row and operand.
+        NoStrategyError: there is nothing to choose, and torch would raise.
+    """
+    operands = question.operands
+    tensors = sum(map(_count_tensors, question.args))
+    tensors += sum(map(_count_tensors, question.kwargs.values()))
+    if tensors != len(operands):
+        raise _core.Unsupported("tensors in a list that torch does not look into")
+    mesh = _element_mesh(question, rule.different_mesh_args)
+    pinned = _pinned(question, rule.different_mesh_args)
+    args_meta = tuple(_to_meta(arg) for arg in question.args)
+    kwargs_meta = {name: _to_meta(value) for name, value in question.kwargs.items()}
+    rows = rule.func(question.rule_op, args_meta, kwargs_meta)
+    outputs = _num_outputs(question, rows)
+    options = _FORCE_GRAPH if _torch.forces_graph_plan() else 0
+    if op_facts(question.op).in_place:
+        options |= _IN_PLACE
+    if rule.allow_uneven_sharding:
+        options |= _ALLOW_UNEVEN
+    if not question.is_element:
+        options |= _PREFERS_NO_REDISTRIBUTE
+    if _torch.IS_215_OR_LATER:
+        options |= _KEEP_ABSENT
+    verdict, placements, cost, operand_costs, nodes = _core.decide(
+        _torch.core_mesh(mesh),
+        mesh,
+        rows,
+        outputs,
+        operands,
+        question.positional,
+        options,
+        functools.partial(_torch.shard_kinds, operands),
+        _torch.are_we_tracing,
+        _fixed_outputs(question),
+        _absent_outputs(question.meta),
+        pinned,
+        _filter(question, rule, mesh, outputs),
+    )
+    if verdict == 4:
+        raise _core.Unsupported(_VERDICTS[verdict])
+    if verdict != 0:
+        raise NoStrategyError(_VERDICTS[verdict])
+    return Choice(
+        placements[:outputs], placements[outputs:], mesh, cost, operand_costs, nodes, pinned
+    )

@@ -1,0 +1,70 @@
+"""What torch reads off an op's schema again and again, read once."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import torch
+
+from ._torch import OpOverload
+
+__all__ = ["OpFacts", "op_facts"]
+
+
+@dataclass(frozen=True)
+class OpFacts:
+    """Facts of one overload.
+
+    Attributes:
+        in_place: The base name ends in ``_`` (torch's test for rules, not the schema's).
+        tensor_returns: Returns whose type mentions Tensor.
+        returns: Number of returns.
+        first_return: ``"tensor"``, ``"list"`` or ``"other"``; ``"none"`` without returns.
+        any_list_return: Some return is a list.
+        out_arguments: Names of the ``out=`` arguments, in order.
+        is_list_op: torch decides it element by element (foreach and fused ops).
+    """
+
+    in_place: bool
+    tensor_returns: int
+    returns: int
+    first_return: str
+    any_list_return: bool
+    out_arguments: tuple[str, ...]
+    is_list_op: bool
+
+    @property
+    def returns_tuple(self) -> bool:
+        """Several returns of which the first is a tensor."""
+        return self.returns > 1 and self.first_return == "tensor"
+
+    @property
+    def returns_tensors(self) -> bool:
+        """torch gives the outputs a spec at all."""
+        return self.first_return == "tensor" or (self.first_return == "list" and self.returns == 1)
+
+
+def _first_return(op: OpOverload) -> str:
+    returns = op._schema.returns
+    if not returns:
+        return "none"
+    if isinstance(returns[0].type, torch.TensorType):
+        return "tensor"
+    return "list" if isinstance(returns[0].type, torch.ListType) else "other"
+
+
+@functools.cache
+def op_facts(op: OpOverload) -> OpFacts:
+    """The facts of an overload."""
+    schema = op._schema
+    name: str = op.name()  # type: ignore[no-untyped-call]
+    return OpFacts(
+        in_place=name.split("::")[1].split(".")[0].endswith("_"),
+        tensor_returns=sum(1 for r in schema.returns if "Tensor" in str(r.type)),
+        returns=len(schema.returns),
+        first_return=_first_return(op),
+        any_list_return=any(isinstance(r.type, torch.ListType) for r in schema.returns),
+        out_arguments=tuple(a.name for a in schema.arguments if a.is_out),
+        is_list_op=name.startswith(("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")),
+    )

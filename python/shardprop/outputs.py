@@ -1,0 +1,146 @@
+"""From chosen placements to the OutputSharding that torch's dispatcher executes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _core, _torch
+from ._torch import (
+    DTensorSpec,
+    OpSchema,
+    OutputSharding,
+    Placement,
+    Shard,
+    StridedShard,
+    TensorMeta,
+)
+from .engine import Choice, OutputMeta, strided_flag
+from .op_facts import op_facts
+
+__all__ = ["SpecMaker", "output_sharding"]
+
+
+class SpecMaker:
+    """Makes specs with torch's answer to what their strided shards stand for.
+
+    `arguments` are the specs of the whole op's positional arguments (torch lets them overrule what
+    the operands said), `operands` those of the question that was asked.
+    """
+
+    def __init__(self, arguments: Sequence[DTensorSpec], operands: Sequence[DTensorSpec]) -> None:
+        self._operands = operands
+        self._overruled: bool | None = None
+        for spec in arguments:
+            if any(isinstance(p, StridedShard) for p in spec.placements):
+                flag = spec.use_strided_shard_as_shard_order
+                differs = self._overruled is not None and self._overruled != flag
+                self._overruled = True if differs else flag
+
+    def make(
+        self, mesh: Any, placements: tuple[Placement, ...], meta: TensorMeta | None
+    ) -> DTensorSpec:
+        """A spec with the default shard order, as torch makes all specs of a decision."""
+        flag = strided_flag(self._operands, placements)
+        if self._overruled is not None and any(isinstance(p, StridedShard) for p in placements):
+            flag = self._overruled
+        return DTensorSpec(
+            mesh, placements, tensor_meta=meta, use_strided_shard_as_shard_order=flag
+        )
+
+    def wanted(self, spec: DTensorSpec, choice: Choice, index: int) -> DTensorSpec:
+        """The spec that operand `index` is to have. One pinned to another mesh stays as it is."""
+        if index in choice.pinned and spec.mesh != choice.mesh:
+            return self.make(spec.mesh, spec.placements, spec.tensor_meta)
+        return self.make(choice.mesh, choice.operands[index], spec.tensor_meta)
+
+
+def differs(spec: DTensorSpec, wanted: DTensorSpec) -> bool:
+    """Do the placements differ? (torch does not look at the shard order here.)"""
+    return spec.placements is not wanted.placements and spec.placements != wanted.placements
+
+
+def _is_sharded(spec: DTensorSpec) -> bool:
+    return any(isinstance(p, Shard | StridedShard) for p in spec.placements)
+
+
+def _output_specs(
+    schema: OpSchema, choice: Choice, meta: OutputMeta, maker: SpecMaker
+) -> DTensorSpec | tuple[DTensorSpec | None, ...] | None:
+    """The output specs with their metadata, in the container that torch gives them."""
+    facts = op_facts(schema.op)
+    outputs = choice.outputs
+    if not outputs or not facts.returns_tensors:
+        return None
+    is_container = isinstance(meta, (tuple, list)) and not isinstance(meta, TensorMeta)
+    listed = _torch.IS_215_OR_LATER and facts.first_return == "list" and is_container
+    if len(outputs) == 1 and facts.returns_tuple:
+        outputs = outputs * facts.returns
+    elif len(outputs) == 1 and not listed:
+        if not isinstance(meta, TensorMeta) or outputs[0] is None:
+            raise _core.Unsupported("output without tensor metadata")
+        return maker.make(choice.mesh, outputs[0], meta)
+    if not is_container or len(meta) != len(outputs):  # type: ignore[arg-type]
+        raise _core.Unsupported("outputs and their metadata differ in number")
+    return tuple(
+        None if placements is None or m is None else maker.make(choice.mesh, placements, m)  # type: ignore[arg-type]
+        for placements, m in zip(outputs, meta, strict=True)  # type: ignore[arg-type]
+    )
+
+
+def _suggestion(schema: OpSchema, wanted: Sequence[DTensorSpec]) -> OpSchema:
+    """The schema with its tensor arguments as wanted; lists come flattened, as in torch."""
+    pytree = schema.schema_info is not None and schema.schema_info.needs_pytree
+    args = _torch.tree_leaves(schema.args_schema) if pytree else schema.args_schema
+    rest = iter(wanted)
+    replaced = (next(rest) if isinstance(arg, DTensorSpec) else arg for arg in args)
+    return OpSchema(schema.op, tuple(replaced), schema.kwargs_schema)
+
+
+def output_sharding(schema: OpSchema, choice: Choice, meta: OutputMeta) -> OutputSharding:
+    """torch's decision object, with its rewrites of shape, scalar and squeeze arguments.
+
+    Raises:
+        _core.Unsupported: outputs and metadata do not fit; torch words that error.
+    """
+    arguments = schema.args_spec
+    maker = SpecMaker(arguments, [*arguments, *_keyword_specs(schema)])
+    wanted = [maker.wanted(spec, choice, index) for index, spec in enumerate(arguments)]
+    moves = any(map(differs, arguments, wanted))
+    output = _output_specs(schema, choice, meta, maker)
+    suggestion = _suggestion(schema, wanted) if moves else None
+    rewritten = _rewrite(schema, suggestion, wanted, output, meta)
+    return OutputSharding(
+        output,
+        rewritten if rewritten is not None else suggestion,
+        needs_redistribute=moves or rewritten is not None,
+        use_val_from_redistribute_schema=rewritten is not None,
+    )
+
+
+def _keyword_specs(schema: OpSchema) -> list[DTensorSpec]:
+    return [value for value in schema.kwargs_schema.values() if isinstance(value, DTensorSpec)]
+
+
+def _rewrite(
+    schema: OpSchema,
+    suggestion: OpSchema | None,
+    wanted: Sequence[DTensorSpec],
+    output: Any,
+    meta: OutputMeta,
+) -> OpSchema | None:
+    """torch's rewrites of arguments that hold global sizes; None where nothing is rewritten."""
+    prop = _torch.propagator()
+    rewritten: OpSchema | None = None
+    if schema.op in prop.op_to_shape_and_stride_idx:
+        if not isinstance(output, DTensorSpec) or not isinstance(meta, TensorMeta):
+            raise _core.Unsupported("shape arguments of an op with several outputs")
+        if _is_sharded(output):
+            rewritten = prop._adjust_shape_and_stride_args(meta, suggestion or schema, output)
+    if schema.op in prop.op_to_scalar_shape_adjuster and any(map(_is_sharded, wanted)):
+        adjust = prop.op_to_scalar_shape_adjuster[schema.op]
+        rewritten = adjust(list(wanted), rewritten or suggestion or schema)
+    if schema.op in prop.squeeze_op_to_dims_variant:
+        squeezed = prop._adjust_squeeze_to_global_singletons(rewritten or suggestion or schema)
+        rewritten = squeezed if squeezed is not None else rewritten
+    return rewritten

@@ -1,0 +1,114 @@
+"""Questions a program can put to the core without running an op."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from . import _core, _torch
+from ._torch import DTensorSpec, OpOverload, OutputSharding, Placement
+from .engine import NoStrategyError, choose
+from .errors import ShardpropError
+from .op_facts import op_facts
+from .outputs import output_sharding
+from .propagator import question_of, redistribution
+from .redistribution import Plan
+
+__all__ = ["Decision", "plan", "propagate", "redistribute_cost"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the core chose for an op.
+
+    Attributes:
+        outputs: Per output its placements over the mesh; None for an output that is absent.
+        operands: Per operand (tensors among the arguments, then the keyword arguments) the
+            placements it is to have.
+        operand_costs: Microseconds to bring each operand there.
+        cost: Their sum, in microseconds.
+        nodes: Partial strategies the search looked at.
+        sharding: The decision as torch's dispatcher executes it.
+    """
+
+    outputs: tuple[tuple[Placement, ...] | None, ...]
+    operands: tuple[tuple[Placement, ...], ...]
+    operand_costs: tuple[float, ...]
+    cost: float
+    nodes: int
+    sharding: OutputSharding
+
+
+def _check_specs(op: OpOverload, specs: list[DTensorSpec]) -> None:
+    if not specs:
+        raise ShardpropError(f"{op}: Expected a DTensorSpec among the arguments, got none.")
+    for index, spec in enumerate(specs):
+        if spec.tensor_meta is None:
+            raise ShardpropError(
+                f"{op}, operand {index}: Expected a spec with tensor metadata, got None. Pass "
+                "tensor_meta=TensorMeta(shape, stride, dtype) to DTensorSpec."
+            )
+        if len(spec.placements) != spec.mesh.ndim:
+            raise ShardpropError(
+                f"{op}, operand {index}: Expected {spec.mesh.ndim} placements, one for each mesh "
+                f"dim, got {len(spec.placements)}."
+            )
+
+
+def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
+    """The core's decision for an op, as `enable` would have it, without running anything.
+
+    Args:
+        op: An overload that has a single-dim rule, such as ``torch.ops.aten.mm.default``.
+        *args: Its arguments, with DTensorSpec in place of tensors.
+        **kwargs: Its keyword arguments, likewise.
+
+    Raises:
+        ShardpropError: there is no rule, the rule is malformed, the operands do not fit together,
+            or no strategy is valid; the message names operator and operand.
+    """
+    rule = _torch.single_dim_rule(op)
+    if rule is None:
+        raise ShardpropError(
+            f"{op}: Expected an op with a single-dim rule, got one that torch decides by "
+            f"{_torch.why_no_single_dim_rule(op)}."
+        )
+    schema = _torch.op_schema(op, args, kwargs)
+    question_specs = [*schema.args_spec]
+    _check_specs(op, question_specs)
+    if op_facts(op).is_list_op:
+        raise ShardpropError(f"{op}: Expected an op on single tensors, got a list op.")
+    try:
+        meta = _torch.propagator()._propagate_tensor_meta_non_cached(schema)
+        question = question_of(schema, meta)
+        _check_specs(op, question.operands)
+        choice = choose(question, rule)
+        sharding = output_sharding(schema, choice, meta)
+    except (_core.RuleError, _core.Unsupported, NoStrategyError) as error:
+        raise ShardpropError(f"{op}: {error}") from None
+    return Decision(
+        choice.outputs,
+        choice.operands,
+        tuple(choice.operand_costs),
+        choice.cost,
+        choice.nodes,
+        sharding,
+    )
+
+
+def plan(src: DTensorSpec, dst: DTensorSpec) -> Plan:
+    """torch's plan from one layout to another, as a fresh planner of torch would make it.
+
+    Raises:
+        ShardpropError: two meshes, a rank outside the mesh, or no plan.
+    """
+    return redistribution.plan(src, dst)
+
+
+def redistribute_cost(src: DTensorSpec, dst: DTensorSpec) -> float:
+    """torch's price of a redistribution in microseconds (``inf`` where torch refuses it).
+
+    Raises:
+        AssertionError: torch's graph planner finds no path.
+    """
+    return redistribution.cost(src, dst)

@@ -1,0 +1,165 @@
+"""Prices and plans of redistributions: torch's, computed by the core."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from . import _core, _torch
+from ._torch import DTensorSpec, Placement, TransformInfo
+from .errors import ShardpropError
+from .stats import Recorder
+
+__all__ = ["Plan", "Redistribution", "Step"]
+
+_PLANS_HELD = 4096
+# What a held plan takes beside its keys, roughly: a list, and a TransformInfo per step.
+_BYTES_PER_STEP = 400
+
+
+@dataclass(frozen=True)
+class Step:
+    """One collective or local step on one mesh dim.
+
+    Attributes:
+        mesh_dim: The mesh dim.
+        src: Placement before the step, on that mesh dim.
+        dst: Placement after it.
+        logical_shape: Shape of the tensor that this mesh dim cuts, on this rank.
+    """
+
+    mesh_dim: int
+    src: Placement
+    dst: Placement
+    logical_shape: list[int]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a tensor goes from one layout to another.
+
+    Attributes:
+        steps: In the order in which they run.
+        by_graph: Planned by torch's graph planner (else by its greedy one).
+    """
+
+    steps: tuple[Step, ...]
+    by_graph: bool
+
+
+class Redistribution:
+    """torch's prices and plans, from the core, with torch's own planner behind for the rest."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._lock = threading.Lock()
+        self._plans = _core.Cache(_PLANS_HELD)
+        self._decision = threading.local()
+
+    @property
+    def entries(self) -> int:
+        """Plans held."""
+        return len(self._plans)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held, roughly."""
+        return int(self._plans.bytes)
+
+    def clear(self) -> None:
+        """Forget all plans."""
+        with self._lock:
+            self._plans.clear()
+
+    @contextmanager
+    def one_decision(self) -> Iterator[None]:
+        """Prices asked for in the block share the history of torch's graph planners."""
+        before = getattr(self._decision, "history", None)
+        self._decision.history = before or _core.History()
+        try:
+            yield
+        finally:
+            self._decision.history = before
+
+    def cost(self, src: DTensorSpec, dst: DTensorSpec) -> float:
+        """torch's ``redistribute_cost``: microseconds, ``inf`` where torch refuses.
+
+        Raises:
+            AssertionError: torch's planner finds no path, in torch's words.
+        """
+        if src.mesh is not dst.mesh and src.mesh != dst.mesh:
+            return float("inf")
+        history = getattr(self._decision, "history", None)
+        if history is None or _torch.are_we_tracing():
+            history = _core.History()
+        try:
+            cost = history.cost(_torch.core_mesh(src.mesh), src, dst, _torch.forces_graph_plan())
+        except _core.Unsupported as reason:
+            self._recorder.price_fell_back(str(reason))
+            return _torch.torch_redistribute_cost(src, dst)
+        if cost is None:
+            return _torch.torch_redistribute_cost(src, dst)
+        return float(cost)
+
+    def plan(self, src: DTensorSpec, dst: DTensorSpec, force_graph: bool = False) -> Plan:
+        """torch's plan, made by a fresh planner.
+
+        Raises:
+            ShardpropError: no plan, or a spec that the core does not model.
+        """
+        if src.mesh is not dst.mesh and src.mesh != dst.mesh:
+            raise ShardpropError("Expected two specs on one mesh, got two meshes.")
+        mesh = _torch.core_mesh(src.mesh)
+        if not mesh.member:
+            raise ShardpropError("Expected a mesh that this rank belongs to.")
+        force_graph = force_graph or _torch.forces_graph_plan()
+        try:
+            status, by_graph, steps = _core.plan(mesh, src, dst, force_graph)
+        except _core.Unsupported as reason:
+            raise ShardpropError(f"Expected specs that the core models, got a {reason}.") from None
+        if status != 0:
+            raise ShardpropError(
+                f"No plan from {src.placements} to {dst.placements}: torch's graph planner does "
+                "not reach it. Redistribute to Replicate on that mesh dim first."
+            )
+        return Plan(tuple(Step(*step) for step in steps), by_graph)
+
+    def transform_infos(
+        self, src: DTensorSpec, dst: DTensorSpec, use_graph_based_transform: bool | None = None
+    ) -> list[Any]:
+        """Stands in for torch's ``_gen_transform_infos``: the same steps, from the core."""
+        try:
+            if _torch.in_local_tensor_mode() or _torch.are_we_tracing():
+                raise _core.Unsupported("shapes of several ranks, or symbolic ones, in a plan")
+            force = _torch.graph_plan_wanted(use_graph_based_transform)
+            key = _core.spec_key(src) + _core.spec_key(dst) + bytes([force])
+            with self._lock:
+                infos = self._plans.get(key)
+            if infos is not None:
+                return infos  # type: ignore[no-any-return]
+            status, _, steps = _core.plan(_torch.core_mesh(src.mesh), src, dst, force)
+            if status != 0:
+                raise _core.Unsupported("no path in torch's graph planner")
+        except _core.Unsupported as reason:
+            self._recorder.price_fell_back(str(reason))
+            return _torch.torch_gen_transform_infos_non_cached(src, dst, use_graph_based_transform)
+        infos = [
+            TransformInfo(mesh_dim=m, src_dst_placements=(a, b), logical_shape=shape)
+            for m, a, b, shape in steps
+        ]
+        with self._lock:
+            self._plans.put(key, infos, 2 * len(key) + _BYTES_PER_STEP * (1 + len(infos)))
+        return infos
+
+    def install(self) -> None:
+        """Put these in the place of torch's."""
+
+        def cached(src: Any, dst: Any, use_graph_based_transform: bool | None = None) -> list[Any]:
+            return self.transform_infos(src, dst, use_graph_based_transform)
+
+        # torch tells its users to call cache_clear() on this function.
+        cached.cache_clear = self.clear  # type: ignore[attr-defined]
+        _torch.install_pricing(self.cost, cached, self.transform_infos)

@@ -1,0 +1,113 @@
+"""Counters of what decided, and why when it was not the core."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+
+__all__ = ["Recorder", "Stats"]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """A snapshot. Elements of list ops that were decided together count as one decision.
+
+    Attributes:
+        decisions: Decisions made by the core.
+        delegated: Decisions of ops that have no single-dim rule, by reason: torch's own function
+            enumerates, the core prices.
+        fallbacks: Decisions of ops with a single-dim rule that the core declined, by reason.
+        strided_operands: Operands with strided shards, over all decisions.
+        strided_fallbacks: Those of them in `fallbacks`.
+        seconds: Time spent in propagation, nested calls counted once.
+        price_fallbacks: Prices and plans that went to torch's planner, by reason.
+        cache_entries: Plans held.
+        cache_bytes: Bytes held by the caches of the core (an estimate).
+    """
+
+    decisions: int
+    delegated: dict[str, int]
+    fallbacks: dict[str, int]
+    strided_operands: int
+    strided_fallbacks: int
+    seconds: float
+    price_fallbacks: dict[str, int]
+    cache_entries: int
+    cache_bytes: int
+
+
+class Recorder:
+    """Counts; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = threading.local()
+        self.reset()
+
+    def reset(self) -> None:
+        """Start again from zero."""
+        with self._lock:
+            self._decisions = 0
+            self._delegated: Counter[str] = Counter()
+            self._fallbacks: Counter[str] = Counter()
+            self._price_fallbacks: Counter[str] = Counter()
+            self._strided = 0
+            self._strided_fallbacks = 0
+            self._seconds = 0.0
+
+    def decided(self, strided: int) -> None:
+        """The core decided; `strided` operands had strided shards."""
+        with self._lock:
+            self._decisions += 1
+            self._strided += strided
+
+    def delegated(self, reason: str, strided: int) -> None:
+        """torch's own function decided an op without a single-dim rule."""
+        with self._lock:
+            self._delegated[reason] += 1
+            self._strided += strided
+
+    def fell_back(self, reason: str, strided: int) -> None:
+        """The core declined."""
+        with self._lock:
+            self._fallbacks[reason] += 1
+            self._strided += strided
+            self._strided_fallbacks += strided
+
+    def price_fell_back(self, reason: str) -> None:
+        """A price or plan went to torch's planner."""
+        with self._lock:
+            self._price_fallbacks[reason] += 1
+
+    @contextmanager
+    def timed(self) -> Iterator[bool]:
+        """Adds the time of the block, unless inside another; yields whether it is outermost."""
+        depth = getattr(self._depth, "value", 0)
+        self._depth.value = depth + 1
+        start = perf_counter()
+        try:
+            yield depth == 0
+        finally:
+            self._depth.value = depth
+            if depth == 0:
+                with self._lock:
+                    self._seconds += perf_counter() - start
+
+    def snapshot(self, cache_entries: int, cache_bytes: int) -> Stats:
+        """The counters now."""
+        with self._lock:
+            return Stats(
+                decisions=self._decisions,
+                delegated=dict(self._delegated),
+                fallbacks=dict(self._fallbacks),
+                strided_operands=self._strided,
+                strided_fallbacks=self._strided_fallbacks,
+                seconds=self._seconds,
+                price_fallbacks=dict(self._price_fallbacks),
+                cache_entries=cache_entries,
+                cache_bytes=cache_bytes,
+            )

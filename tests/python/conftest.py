@@ -1,0 +1,36 @@
+"""One fake process group for the session: 64 ranks in one process, of which this is rank 0."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import pytest
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+WORLD_SIZE = 64
+
+
+@pytest.fixture(scope="session", autouse=True)
+def process_group() -> Iterator[None]:
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=WORLD_SIZE)
+        yield
+        dist.destroy_process_group()
+
+
+@pytest.fixture(scope="session")
+def mesh_of(process_group: None):
+    """Meshes by shape, made once."""
+    known: dict[tuple[int, ...], DeviceMesh] = {}
+
+    def make(*shape: int) -> DeviceMesh:
+        if shape not in known:
+            known[shape] = init_device_mesh("cpu", shape)
+        return known[shape]
+
+    return make
