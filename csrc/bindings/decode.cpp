@@ -255,6 +255,11 @@ std::string Decoder::spec_key(py::handle object, bool by_address) {
 
 DecodedRule decode_rule(Decoder& decoder, py::handle rows, int outputs, int inputs) {
   DecodedRule rule{{outputs, inputs, {}}, {}};
+  const auto cells =
+      static_cast<std::size_t>(std::max<Py_ssize_t>(PyObject_LengthHint(rows.ptr(), 0), 0)) *
+      static_cast<std::size_t>(rule.table.width());
+  rule.table.cells.reserve(std::min<std::size_t>(cells, 4096));
+  rule.objects.reserve(std::min<std::size_t>(cells, 4096));
   int index = 0;
   for (const py::handle row : rows) {
     const auto width = static_cast<int>(py::len(row));

@@ -33,15 +33,15 @@ struct BoundProblem {
     const py::handle cell = source < 0
                                 ? py::handle()
                                 : py::handle(rule.objects[source * rule.table.width() + position]);
-    return fill_object(cell, expansion.table.at(row, position));
+    return fill_object(cell, problem.table.at(row, position));
   }
 
   // Per position (outputs, then operands) the placements over the mesh; None for an absent output.
   [[nodiscard]] py::tuple placements(const Rows& rows) const {
-    const int width = expansion.table.width(), mesh_dims = problem.mesh.ndim;
+    const int width = problem.table.width(), mesh_dims = problem.mesh.ndim;
     py::tuple all(width);
     for (int p = 0; p < width; ++p) {
-      if (expansion.table.at(rows[0], p).kind == Kind::kAbsent) {
+      if (problem.table.at(rows[0], p).kind == Kind::kAbsent) {
         all[p] = py::none();
         continue;
       }
@@ -130,7 +130,7 @@ void decode_table(BoundProblem& bound, py::handle rows, int outputs, py::handle 
   refuse_odd_absences(table, problem, keep_absent);
   const auto kinds = kinds_of(problem, ask_kinds);
   bound.expansion = fill_placeholders(table, kinds);
-  problem.table = bound.expansion.table;
+  problem.table = std::move(bound.expansion.table);
 }
 
 py::tuple decide_bound(const BoundMesh& mesh, py::handle device_mesh, py::handle rows, int outputs,

@@ -104,28 +104,36 @@ void GraphPlanner::remember(const Layout& src, const Layout& dst) {
     }
   }
   if (!grew) return;
-  moves_.partials =
+  partials_ =
       in_set_order(seen_partials_, [this](Placement p) { return op_hashes_[p.reduce_op()]; });
-  moves_.strided =
-      in_set_order(seen_strided_, [](Placement p) { return hash_int_pair(p.dim, p.value); });
+  strided_ = in_set_order(seen_strided_, [](Placement p) { return hash_int_pair(p.dim, p.value); });
+}
+
+GraphSearch::Moves GraphPlanner::moves_to(const Layout& dst) const {
+  const auto* end = dst.placements.data() + dst.ndim;
+  GraphSearch::Moves moves;
+  // torch offers Replicate -> Partial for every reduce op it remembers. One that the goal does not
+  // hold can only be left by a reduction, which costs more than not having entered it: no cheapest
+  // path has it, and no tie either.
+  for (const Placement p : partials_) {
+    const auto held = [&](Placement q) { return q.is_partial() && q.reduce_op() == p.reduce_op(); };
+    if (std::any_of(dst.placements.data(), end, held)) moves.partials.push_back(p);
+  }
+  moves.strided = strided_;
+  for (int m = 0; m < dst.ndim && dialect_.zero_fill_partial; ++m) {
+    if (dst.placements[m] == partial(kSum)) moves.zero_fill |= static_cast<std::uint8_t>(1u << m);
+  }
+  return moves;
 }
 
 GraphSearch& GraphPlanner::search(const Layout& src, const Layout& dst) {
   remember(src, dst);
-  std::uint8_t zero_fill = 0;
-  for (int m = 0; m < dst.ndim && dialect_.zero_fill_partial; ++m) {
-    if (dst.placements[m] == partial(kSum)) zero_fill |= static_cast<std::uint8_t>(1u << m);
-  }
-  const std::size_t version = seen_partials_.size() + seen_strided_.size();
+  auto moves = moves_to(dst);
   for (const Kept& kept : searches_) {
-    if (kept.version == version && kept.zero_fill == zero_fill && kept.src == src) {
-      return *kept.search;
-    }
+    if (kept.moves == moves && kept.src == src) return *kept.search;
   }
-  auto moves = moves_;
-  moves.zero_fill = zero_fill;
-  searches_.push_back({src, version, zero_fill,
-                       std::make_unique<GraphSearch>(mesh_, tensor_dims_, bytes_, src, moves)});
+  auto made = std::make_unique<GraphSearch>(mesh_, tensor_dims_, bytes_, src, moves);
+  searches_.push_back({src, std::move(moves), std::move(made)});
   return *searches_.back().search;
 }
 

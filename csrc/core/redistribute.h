@@ -42,12 +42,12 @@ class GraphPlanner {
  private:
   struct Kept {
     Layout src;
-    std::size_t version;
-    std::uint8_t zero_fill;
+    GraphSearch::Moves moves;
     std::unique_ptr<GraphSearch> search;
   };
 
   void remember(const Layout& src, const Layout& dst);
+  [[nodiscard]] GraphSearch::Moves moves_to(const Layout& dst) const;
   GraphSearch& search(const Layout& src, const Layout& dst);
 
   const Mesh& mesh_;
@@ -55,8 +55,8 @@ class GraphPlanner {
   double bytes_;
   Dialect dialect_;
   std::span<const std::uint64_t> op_hashes_;
-  std::vector<Placement> seen_partials_, seen_strided_;
-  GraphSearch::Moves moves_;
+  std::vector<Placement> seen_partials_, seen_strided_;  // in the order in which they came
+  std::vector<Placement> partials_, strided_;            // in the order of torch's sets
   std::vector<Kept> searches_;
 };
 

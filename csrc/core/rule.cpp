@@ -61,11 +61,11 @@ RowTable with_replicate_row(const RowTable& rule, const std::vector<bool>& absen
 }
 
 Expansion fill_placeholders(const RowTable& rule, std::span<const ShardKind> kinds) {
-  Expansion expansion{{rule.outputs, rule.inputs, {}}, {}, {}};
+  Expansion expansion{{rule.outputs, rule.inputs, {}}, {}};
+  expansion.table.cells.reserve(rule.cells.size() * std::max<std::size_t>(kinds.size(), 1));
   const auto append = [&](int row, ShardKind kind) {
     for (const Placement cell : rule.row(row)) expansion.table.cells.push_back(fill(cell, kind));
     expansion.source.push_back(row);
-    expansion.kind.push_back(kind);
   };
   for (int r = 0; r < rule.rows(); ++r) {
     const auto cells = rule.row(r);

@@ -58,7 +58,6 @@ void validate_rule(const RowTable& rule, std::span<const int> input_dims);
 struct Expansion {
   RowTable table;
   std::vector<int> source;
-  std::vector<ShardKind> kind;  // of the row's placeholders; meaningless where it has none
 };
 [[nodiscard]] Expansion fill_placeholders(const RowTable& rule, std::span<const ShardKind> kinds);
 

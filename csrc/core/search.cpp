@@ -38,9 +38,13 @@ class Search {
  public:
   explicit Search(const Problem& problem)
       : problem_(problem), classes_(problem), filter_(problem), mesh_dims_(problem.mesh.ndim) {
+    pricers_.reserve(classes_.count());
     for (int c = 0; c < classes_.count(); ++c) {
       pricers_.emplace_back(problem, classes_.representative(c));
     }
+    std::vector<Node> nodes;
+    nodes.reserve(64);
+    queue_ = Queue(std::greater<>{}, std::move(nodes));
     wanted_.resize(classes_.count());
     class_cost_.resize(classes_.count());
     costs_.resize(problem.operands.size());
@@ -178,6 +182,8 @@ class Search {
     return std::move(decision_);
   }
 
+  using Queue = std::priority_queue<Node, std::vector<Node>, std::greater<>>;
+
   const Problem& problem_;
   OperandClasses classes_;
   Filter filter_;
@@ -186,7 +192,7 @@ class Search {
   std::array<double, kMaxMeshDims + 1> least_before_{};
   std::vector<std::array<Placement, kMaxMeshDims>> wanted_;
   std::vector<double> class_cost_, costs_;
-  std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
+  Queue queue_;
   Filter::Chosen chosen_;
   Rows rows_{};
   Decision decision_;

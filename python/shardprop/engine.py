@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _core, _torch
 from ._torch import DeviceMesh, DTensorSpec, OpOverload, Placement, TensorMeta
-from .op_facts import op_facts
+from .op_facts import OpFacts, op_facts
 
-__all__ = ["Choice", "NoStrategyError", "OutputMeta", "Question", "choose"]
+__all__ = [
+    "Choice",
+    "NoStrategyError",
+    "OutputMeta",
+    "Prepared",
+    "Question",
+    "answer",
+    "choose",
+    "prepare",
+]
 
 OutputMeta = TensorMeta | Sequence[TensorMeta | None] | None
 
@@ -32,8 +40,7 @@ class NoStrategyError(Exception):
     """The core looked and found nothing to choose; torch says why in its own words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """An op (or one element of a list op) with specs in place of tensors.
 
     Attributes:
@@ -59,8 +66,7 @@ class Question:
     is_element: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """What the core chose.
 
     Attributes:
@@ -82,34 +88,57 @@ class Choice:
     pinned: tuple[int, ...]
 
 
-def _to_meta(item: Any) -> Any:
-    """An argument as a rule sees it: metadata for specs, a tuple for a list of tensors."""
-    if isinstance(item, DTensorSpec):
-        if item.tensor_meta is None:
-            raise _core.Unsupported("operand without tensor metadata")
-        return item.tensor_meta
-    if isinstance(item, (list, tuple)):
-        specs = [isinstance(x, DTensorSpec) for x in item]
-        if any(specs):
-            converted = [_to_meta(x) for x in item]
-            return tuple(converted) if all(specs) else converted
-        return type(item)([_to_meta(x) for x in item])
-    return item
+class _Arguments:
+    """One walk over the arguments: what the rule sees of them, and what torch checks first."""
 
+    __slots__ = ("args_meta", "kwargs_meta", "mesh", "pinned", "tensors")
 
-def _count_tensors(item: Any) -> int:
-    if isinstance(item, DTensorSpec):
-        return 1
-    if isinstance(item, (list, tuple)):
-        return sum(map(_count_tensors, item))
-    return 0
+    def __init__(self, question: Question, different: Sequence[int] | None) -> None:
+        self.tensors = 0
+        self.mesh: DeviceMesh | None = None
+        pinned: list[int] = []
+        args_meta: list[Any] = []
+        operand = 0
+        for position, arg in enumerate(question.args):
+            if isinstance(arg, DTensorSpec):
+                may_differ = different is not None and position in different
+                if may_differ:
+                    pinned.append(operand)
+                self._take_mesh(arg.mesh, may_differ)
+                operand += 1
+            args_meta.append(self._meta(arg))
+        self.args_meta = tuple(args_meta)
+        self.kwargs_meta = {name: self._meta(value) for name, value in question.kwargs.items()}
+        self.pinned = tuple(pinned)
+
+    def _take_mesh(self, mesh: DeviceMesh, may_differ: bool) -> None:
+        """The first tensor argument's mesh counts; others must share it, save the named ones."""
+        if self.mesh is None:
+            self.mesh = mesh
+        elif mesh is not self.mesh and not may_differ and mesh != self.mesh:
+            raise _core.Unsupported("operands on different meshes")
+
+    def _meta(self, item: Any) -> Any:
+        """An argument as a rule sees it: metadata for specs, a tuple for a list of tensors."""
+        if isinstance(item, DTensorSpec):
+            if item.tensor_meta is None:
+                raise _core.Unsupported("operand without tensor metadata")
+            self.tensors += 1
+            return item.tensor_meta
+        if isinstance(item, (list, tuple)):
+            specs = [isinstance(x, DTensorSpec) for x in item]
+            converted = [self._meta(x) for x in item]
+            if any(specs):
+                return tuple(converted) if all(specs) else converted
+            return type(item)(converted)
+        return item
 
 
 def _is_container(meta: OutputMeta) -> bool:
-    return isinstance(meta, Sequence) and not isinstance(meta, TensorMeta)
+    return isinstance(meta, (tuple, list)) and not isinstance(meta, TensorMeta)
 
 
-def _num_outputs(question: Question, rows: Sequence[Sequence[Any]]) -> int:
+def _num_outputs(question: Question, facts: OpFacts, rows: Sequence[Sequence[Any]]) -> int:
     """Outputs per row, as torch counts them before it looks at the rows' width."""
     meta = question.meta
     if not rows:
@@ -119,41 +148,15 @@ def _num_outputs(question: Question, rows: Sequence[Sequence[Any]]) -> int:
     if _torch.IS_215_OR_LATER:
         if _is_container(meta):
             return len(meta)  # type: ignore[arg-type]
-        if op_facts(question.rule_op).any_list_return:
+        if facts.any_list_return:
             return len(rows[0]) - len(question.operands)
-    return op_facts(question.rule_op).tensor_returns
+    return facts.tensor_returns
 
 
-def _element_mesh(question: Question, different: Sequence[int] | None) -> DeviceMesh:
-    """The mesh of the first tensor argument; all others must share it, except the named ones."""
-    mesh: DeviceMesh | None = None
-    for position, arg in enumerate(question.args):
-        if not isinstance(arg, DTensorSpec):
-            continue
-        if mesh is None:
-            mesh = arg.mesh
-        elif (
-            arg.mesh is not mesh
-            and arg.mesh != mesh
-            and (different is None or position not in different)
-        ):
-            raise _core.Unsupported("operands on different meshes")
-    return question.mesh if mesh is None else mesh
-
-
-def _pinned(question: Question, different: Sequence[int] | None) -> tuple[int, ...]:
-    """`different_mesh_args` (positions of arguments) as positions of operands."""
-    if different is None:
-        return ()
-    tensors = [i for i, arg in enumerate(question.args) if isinstance(arg, DTensorSpec)]
-    return tuple(tensors.index(i) for i in different if i in tensors)
-
-
-def _fixed_outputs(question: Question) -> list[tuple[int, DTensorSpec]] | None:
-    names = op_facts(question.rule_op).out_arguments
-    if not names:
+def _fixed_outputs(question: Question, facts: OpFacts) -> list[tuple[int, DTensorSpec]] | None:
+    if not facts.out_arguments:
         return None
-    given = ((i, question.kwargs.get(name)) for i, name in enumerate(names))
+    given = ((i, question.kwargs.get(name)) for i, name in enumerate(facts.out_arguments))
     return [(i, spec) for i, spec in given if isinstance(spec, DTensorSpec)]
 
 
@@ -217,55 +220,89 @@ def strided_flag(operands: Sequence[DTensorSpec], placements: Sequence[Placement
     return None
 
 
-def choose(question: Question, rule: Any) -> Choice:
-    """Ask the core.
-
-    `rule` is an entry of torch's single-dim registry.
-
-    Raises:
-        _core.Unsupported: the core does not handle this; its text is the reason.
-        _core.RuleError: the rule is malformed; its text names row and operand.
-        NoStrategyError: there is nothing to choose, and torch would raise.
-    """
-    operands = question.operands
-    tensors = sum(map(_count_tensors, question.args))
-    tensors += sum(map(_count_tensors, question.kwargs.values()))
-    if tensors != len(operands):
-        raise _core.Unsupported("tensors in a list that torch does not look into")
-    mesh = _element_mesh(question, rule.different_mesh_args)
-    pinned = _pinned(question, rule.different_mesh_args)
-    args_meta = tuple(_to_meta(arg) for arg in question.args)
-    kwargs_meta = {name: _to_meta(value) for name, value in question.kwargs.items()}
-    rows = rule.func(question.rule_op, args_meta, kwargs_meta)
-    outputs = _num_outputs(question, rows)
-    options = _FORCE_GRAPH if _torch.forces_graph_plan() else 0
+def _options(question: Question, rule: Any) -> int:
+    options = _KEEP_ABSENT if _torch.IS_215_OR_LATER else 0
+    if _torch.forces_graph_plan():
+        options |= _FORCE_GRAPH
     if op_facts(question.op).in_place:
         options |= _IN_PLACE
     if rule.allow_uneven_sharding:
         options |= _ALLOW_UNEVEN
     if not question.is_element:
         options |= _PREFERS_NO_REDISTRIBUTE
-    if _torch.IS_215_OR_LATER:
-        options |= _KEEP_ABSENT
-    verdict, placements, cost, operand_costs, nodes = _core.decide(
+    return options
+
+
+class Prepared(NamedTuple):
+    """All that the core needs, and what turns its answer into a `Choice`."""
+
+    arguments: tuple[Any, ...]
+    outputs: int
+    mesh: DeviceMesh
+    pinned: tuple[int, ...]
+
+
+def prepare(question: Question, rule: Any) -> Prepared:
+    """Ask the rule for its rows and gather the core's arguments.
+
+    Raises:
+        _core.Unsupported: the core does not handle this; its text is the reason.
+    """
+    operands = question.operands
+    seen = _Arguments(question, rule.different_mesh_args)
+    if seen.tensors != len(operands):
+        raise _core.Unsupported("tensors in a list that torch does not look into")
+    mesh = question.mesh if seen.mesh is None else seen.mesh
+    facts = op_facts(question.rule_op)
+    rows = rule.func(question.rule_op, seen.args_meta, seen.kwargs_meta)
+    outputs = _num_outputs(question, facts, rows)
+    arguments = (
         _torch.core_mesh(mesh),
         mesh,
         rows,
         outputs,
         operands,
         question.positional,
-        options,
+        _options(question, rule),
         functools.partial(_torch.shard_kinds, operands),
         _torch.are_we_tracing,
-        _fixed_outputs(question),
+        _fixed_outputs(question, facts),
         _absent_outputs(question.meta),
-        pinned,
+        seen.pinned,
         _filter(question, rule, mesh, outputs),
     )
+    return Prepared(arguments, outputs, mesh, seen.pinned)
+
+
+def answer(prepared: Prepared) -> Choice:
+    """Let the core decide.
+
+    Raises:
+        _core.Unsupported: the core does not handle this; its text is the reason.
+        _core.RuleError: the rule is malformed; its text names row and operand.
+        NoStrategyError: there is nothing to choose, and torch would raise.
+    """
+    verdict, placements, cost, operand_costs, nodes = _core.decide(*prepared.arguments)
     if verdict == 4:
         raise _core.Unsupported(_VERDICTS[verdict])
     if verdict != 0:
         raise NoStrategyError(_VERDICTS[verdict])
+    outputs = prepared.outputs
     return Choice(
-        placements[:outputs], placements[outputs:], mesh, cost, operand_costs, nodes, pinned
+        placements[:outputs],
+        placements[outputs:],
+        prepared.mesh,
+        cost,
+        operand_costs,
+        nodes,
+        prepared.pinned,
     )
+
+
+def choose(question: Question, rule: Any) -> Choice:
+    """Ask the core. `rule` is an entry of torch's single-dim registry.
+
+    Raises:
+        As `prepare` and `answer` do.
+    """
+    return answer(prepare(question, rule))
