@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <limits>
 
 #include "transition.h"
 
@@ -87,7 +88,7 @@ GraphSearch::GraphSearch(const Mesh& mesh, int tensor_dims, double bytes, const 
   heap_.reserve(256);
   State start = 0;
   (void)pack(source_, start);
-  push(start, 0.0, kNoParent);
+  push(start, 0.0, 0.0, kNoParent);
 }
 
 int GraphSearch::code_of(Placement placement) const {
@@ -120,7 +121,25 @@ GraphSearch::State GraphSearch::with(State state, int mesh_dim, int code, int po
   return (state & ~(State{0xff} << (8 * mesh_dim))) | (byte << (8 * mesh_dim));
 }
 
-void GraphSearch::push(State state, double cost, std::uint32_t parent) {
+void GraphSearch::aim(const GraphBound& bound, double limit, bool guided) {
+  bound_ = &bound;
+  limit_ = limit;
+  guided_ = guided;
+  bound_parts_.resize(static_cast<std::size_t>(source_.ndim) * kCodes);
+  for (int m = 0; m < source_.ndim; ++m) {
+    for (std::size_t code = 0; code < alphabet_.size(); ++code) {
+      bound_parts_[m * kCodes + code] = bound.part(m, alphabet_[code]);
+    }
+  }
+}
+
+std::uint32_t GraphSearch::bound_number(State state) const {
+  std::uint32_t number = 0;
+  for (int m = 0; m < source_.ndim; ++m) number += bound_parts_[m * kCodes + code_at(state, m)];
+  return number;
+}
+
+void GraphSearch::push(State state, double cost, double left, std::uint32_t parent) {
   std::uint32_t node = index_.find(state);
   const std::uint32_t order = pushes_++;
   if (node == FlatMap::kNone) {
@@ -133,7 +152,9 @@ void GraphSearch::push(State state, double cost, std::uint32_t parent) {
     nodes_[node].cost = cost;
     nodes_[node].parent = parent;
   }
-  heap_.push_back({cost, order, node});
+  // Among layouts on equally cheap paths the guided search takes those nearer to the goal: hence
+  // the weight. It may then miss the least price by as much, which only makes the limit wider.
+  heap_.push_back({guided_ ? cost + left * (1.0 + 1e-9) : cost, order, node});
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>{});
 }
 
@@ -143,12 +164,20 @@ void GraphSearch::expand(std::uint32_t node) {
   const double cost = nodes_[node].cost;
   const View view(*this, state);
   const int mesh_dims = source_.ndim;
-  const auto to_replicate = [&](int m) {
-    push(with(state, m, 0, 0), cost + view.to_replicate[m], node);
+  const std::uint32_t number = bound_ == nullptr ? 0 : bound_number(state);
+  const auto move = [&](int m, int code, int position, double price) {
+    // The slack covers sums that are taken in another order than the path's.
+    constexpr double kSlack = 1.0 + 1e-12;
+    double left = 0.0;
+    if (bound_ != nullptr) {
+      const auto* parts = &bound_parts_[m * kCodes];
+      left = bound_->at(number - parts[code_at(state, m)] + parts[code]);
+      if (cost + price + left > limit_ * kSlack) return;
+    }
+    push(with(state, m, code, position), cost + price, left, node);
   };
-  const auto to_shard = [&](int m, int d) {
-    push(with(state, m, 1 + d, view.count[d]), cost + view.to_shard[m], node);
-  };
+  const auto to_replicate = [&](int m) { move(m, 0, 0, view.to_replicate[m]); };
+  const auto to_shard = [&](int m, int d) { move(m, 1 + d, view.count[d], view.to_shard[m]); };
 
   for (int d = 0; d < tensor_dims_; ++d) {
     if (!view.last_is(d, Kind::kShard)) continue;
@@ -171,7 +200,7 @@ void GraphSearch::expand(std::uint32_t node) {
   for (int m = 0; m < mesh_dims; ++m) {
     if (!view.placement[m].is_replicate()) continue;
     for (const int code : partial_codes_) {
-      if (view.may_hold(alphabet_[code])) push(with(state, m, code, 0), cost, node);
+      if (view.may_hold(alphabet_[code])) move(m, code, 0, 0.0);
     }
   }
   for (int d = 0; d < tensor_dims_; ++d) {
@@ -180,13 +209,13 @@ void GraphSearch::expand(std::uint32_t node) {
   for (int m = 0; m < mesh_dims; ++m) {
     if (!view.placement[m].is_replicate()) continue;
     for (const int code : strided_codes_) {
-      push(with(state, m, code, view.count[alphabet_[code].dim]), cost, node);
+      move(m, code, view.count[alphabet_[code].dim], 0.0);
     }
   }
   for (int d = 0; d < tensor_dims_ && moves_.zero_fill != 0; ++d) {
     const int m = view.last[d];
     if (!view.last_is(d, Kind::kShard) || !(moves_.zero_fill >> m & 1)) continue;
-    push(with(state, m, code_of(partial(kSum)), 0), cost, node);
+    move(m, code_of(partial(kSum)), 0, 0.0);
   }
 }
 
@@ -220,6 +249,19 @@ std::vector<Layout> GraphSearch::path_to(const Layout& goal) {
   std::vector<Layout> path;
   for (const auto node : trail_) path.push_back(unpack(nodes_[node].state));
   return path;
+}
+
+std::vector<Layout> GraphSearch::path(const Mesh& mesh, int tensor_dims, double bytes,
+                                      const Layout& source, const Layout& goal,
+                                      const Moves& moves) {
+  const GraphBound bound(mesh, bytes, source, goal, !moves.strided.empty(), moves.zero_fill);
+  GraphSearch guided(mesh, tensor_dims, bytes, source, moves);
+  guided.aim(bound, std::numeric_limits<double>::max(), true);
+  guided.find_trail(goal);
+  if (guided.trail_.empty()) return {};
+  GraphSearch exact(mesh, tensor_dims, bytes, source, moves);
+  exact.aim(bound, guided.nodes_[guided.trail_.back()].cost, false);
+  return exact.path_to(goal);
 }
 
 std::optional<double> GraphSearch::price_to(const Layout& goal) {

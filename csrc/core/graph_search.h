@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "flat_map.h"
+#include "graph_bound.h"
 #include "layout.h"
 #include "mesh.h"
 
@@ -26,8 +27,8 @@ class GraphSearch {
   struct Moves {
     std::vector<Placement> partials;  // Replicate may become these, in this order
     std::vector<Placement> strided;   // and these
-    // Mesh dims (bits) on which a plain shard may become Partial(sum) by zero fill, for free:
-    // torch 2.15, where the goal asks for it.
+    // Mesh dims (bits) on which a plain shard may become Partial(sum) by zero fill, for free: torch
+    // 2.15, and only where that is the goal.
     std::uint8_t zero_fill = 0;
 
     friend bool operator==(const Moves&, const Moves&) = default;
@@ -35,6 +36,13 @@ class GraphSearch {
 
   // `bytes` of the global tensor. Throws TooManyPlacements.
   GraphSearch(const Mesh& mesh, int tensor_dims, double bytes, const Layout& source, Moves moves);
+
+  // The same path for one goal only, visiting few layouts: a first search, guided by what is left
+  // to pay at least, finds the price; a second, in torch's order, leaves out what cannot be within
+  // it.
+  [[nodiscard]] static std::vector<Layout> path(const Mesh& mesh, int tensor_dims, double bytes,
+                                                const Layout& source, const Layout& goal,
+                                                const Moves& moves);
 
   // The layouts from the source to `goal`, both included, along the cheapest path; empty if there
   // is no path.
@@ -72,7 +80,13 @@ class GraphSearch {
   }
   [[nodiscard]] static State with(State state, int mesh_dim, int code, int position);
 
-  void push(State state, double cost, std::uint32_t parent);
+  // Prune by `bound`: leave out layouts that cannot be on a path of `limit` microseconds. `guided`:
+  // settle by price so far plus bound.
+  void aim(const GraphBound& bound, double limit, bool guided);
+  [[nodiscard]] std::uint32_t bound_number(State state) const;
+
+  // `left`: what the bound says is left to pay from `state`.
+  void push(State state, double cost, double left, std::uint32_t parent);
   void expand(std::uint32_t node);
   std::uint32_t settle_until(State goal);
   // The nodes from the source to `goal` into trail_; empty if there is no path.
@@ -90,6 +104,10 @@ class GraphSearch {
   FlatMap index_;
   std::vector<std::uint32_t> trail_;
   std::uint32_t pushes_ = 0;
+  const GraphBound* bound_ = nullptr;
+  std::vector<std::uint32_t> bound_parts_;  // per mesh dim and code
+  double limit_ = 0.0;
+  bool guided_ = false;
 };
 
 }  // namespace shardprop

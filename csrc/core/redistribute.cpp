@@ -138,7 +138,8 @@ GraphSearch& GraphPlanner::search(const Layout& src, const Layout& dst) {
 }
 
 std::vector<Layout> GraphPlanner::path(const Layout& src, const Layout& dst) {
-  return search(src, dst).path_to(dst);
+  remember(src, dst);
+  return GraphSearch::path(mesh_, tensor_dims_, bytes_, src, dst, moves_to(dst));
 }
 
 std::optional<double> GraphPlanner::price(const Layout& src, const Layout& dst) {

@@ -36,7 +36,8 @@ class GraphPlanner {
 
   // Layouts from `src` to `dst`, both included; empty if torch finds no path and asserts.
   [[nodiscard]] std::vector<Layout> path(const Layout& src, const Layout& dst);
-  // Price of that path in microseconds; nullopt where there is none.
+  // Price of that path in microseconds; nullopt where there is none. Asked for many destinations of
+  // one source, where `path` is made for one.
   [[nodiscard]] std::optional<double> price(const Layout& src, const Layout& dst);
 
  private:

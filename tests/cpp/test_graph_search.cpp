@@ -40,6 +40,39 @@ TEST(one_search_answers_many_goals) {
   }
 }
 
+TEST(a_search_for_one_goal_takes_the_same_path) {
+  // Every pair of layouts over these cells, with the default order and with one shard order more.
+  const std::vector<Placement> cells{replicate(), shard(0), shard(1), partial(kSum),
+                                     strided_shard(0, 2)};
+  std::vector<Layout> layouts;
+  for (const Placement a : cells) {
+    for (const Placement b : cells) {
+      layouts.push_back(layout_of({a, b}));
+      if (!(a == b) || !a.is_shard()) continue;
+      layouts.push_back(layouts.back());
+      layouts.back().position = {1, 0};
+    }
+  }
+  for (const double bytes : {1.0, 4096.0, kBytes}) {
+    for (const Layout& src : layouts) {
+      for (const Layout& goal : layouts) {
+        for (const bool zero_fill : {false, true}) {
+          GraphSearch::Moves moves{{}, {strided_shard(0, 2)}, 0};
+          for (int m = 0; m < goal.ndim; ++m) {
+            if (!goal.placements[m].is_partial()) continue;
+            moves.partials = {partial(kSum)};
+            if (zero_fill) moves.zero_fill |= static_cast<std::uint8_t>(1u << m);
+          }
+          GraphSearch all(kMesh, 2, bytes, src, moves);
+          const auto path = GraphSearch::path(kMesh, 2, bytes, src, goal, moves);
+          CHECK_EQ(texts(path), texts(all.path_to(goal)));
+          CHECK_EQ(path.empty() || path.back() == goal, true);
+        }
+      }
+    }
+  }
+}
+
 TEST(an_opaque_placement_is_never_reached) {
   GraphSearch search(kMesh, 2, kBytes, layout_of({replicate(), replicate()}), {});
   CHECK(search.path_to(layout_of({opaque(1), replicate()})).empty());
