@@ -231,13 +231,13 @@ DecodedSpec Decoder::spec(py::handle object) {
 std::string Decoder::spec_key(py::handle object, bool by_address) {
   const DecodedSpec spec = this->spec(object);
   if (!extra_ops_.empty()) throw Unsupported("unknown reduce op in a key");
-  if (!opaque_.empty() && !by_address) throw Unsupported("opaque placement in a key");
+  if (!opaque_.empty() && !by_address) return {};
   std::string key;
   const auto add = [&key](auto value) {
     key.append(reinterpret_cast<const char*>(&value), sizeof value);
   };
   const py::tuple fields = py::reinterpret_borrow<py::tuple>(spec.tensor_meta);
-  add(spec.mesh.ptr());
+  if (by_address) add(spec.mesh.ptr());
   add(PyTuple_GET_ITEM(fields.ptr(), 2));  // dtypes are singletons
   add(static_cast<std::uint8_t>(spec.layout.ordered | (spec.strided_is_order << 1)));
   for (int m = 0; m < spec.layout.ndim; ++m) {

@@ -55,9 +55,9 @@ class Decoder {
   [[nodiscard]] Placement cell(py::handle object);
   [[nodiscard]] DecodedSpec spec(py::handle object);
 
-  // Bytes that are equal for two specs only if mesh object, placements, shard order, shape, stride
-  // and dtype are. An opaque placement counts by its address, which is good only while it lives:
-  // without `by_address` it throws Unsupported.
+  // Bytes that are equal for two specs only if placements, shard order, shape, stride and dtype
+  // are. `by_address`, good only while they live, the mesh and opaque placements count too; without
+  // it the key of a spec that has an opaque placement is empty.
   [[nodiscard]] std::string spec_key(py::handle object, bool by_address);
 
   // Python's hashes of the reduce ops, by id.

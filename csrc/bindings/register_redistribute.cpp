@@ -33,7 +33,7 @@ py::object placement_object(Placement placement, py::handle src, py::handle dst,
 }
 
 py::tuple plan(const BoundMesh& mesh, py::handle src, py::handle dst, bool force_graph) {
-  if (!mesh.member) throw std::invalid_argument("Expected a rank that is in the mesh.");
+  if (!mesh.member) throw Unsupported("rank outside the mesh");
   Decoder decoder;
   const DecodedSpec from = decoder.spec(src), to = decoder.spec(dst);
   const Plan plan = plan_redistribute(from.layout, to.layout, mesh.mesh, from.info, mesh.coordinate,
@@ -126,7 +126,21 @@ void register_redistribute(py::module_& module) {
                               coordinate.value_or(std::vector<std::int64_t>{})};
            }),
            py::arg("sizes"), py::arg("bandwidth"), py::arg("latency"), py::arg("coordinate"))
-      .def_readonly("member", &BoundMesh::member);
+      .def_readonly("member", &BoundMesh::member)
+      .def_property_readonly("key", [](const BoundMesh& bound) {
+        // All that a plan depends on, so that equal meshes share plans whatever object they are.
+        std::string key;
+        const auto add = [&key](auto value) {
+          key.append(reinterpret_cast<const char*>(&value), sizeof value);
+        };
+        for (int m = 0; m < bound.mesh.ndim; ++m) {
+          add(bound.mesh.size[m]);
+          add(bound.mesh.bandwidth[m]);
+          add(bound.mesh.latency[m]);
+          add(bound.member ? bound.coordinate[m] : -1);
+        }
+        return py::bytes(key);
+      });
   py::class_<History>(module, "History",
                       "torch's graph planners, for as long as one decision takes.")
       .def(py::init<>())

@@ -162,7 +162,7 @@ def enabled(*, policy: str = "torch", strict: bool = False) -> Iterator[None]:
 
 def stats() -> Stats:
     """What decided so far, and why when it was not the core."""
-    return _recorder.snapshot(redistribution.entries, redistribution.bytes)
+    return _recorder.snapshot(redistribution.entries, redistribution.held_bytes)
 
 
 def reset_stats() -> None:

@@ -65,7 +65,7 @@ class Redistribution:
         return len(self._plans)
 
     @property
-    def bytes(self) -> int:
+    def held_bytes(self) -> int:
         """Bytes held, roughly."""
         return int(self._plans.bytes)
 
@@ -135,24 +135,40 @@ class Redistribution:
             if _torch.in_local_tensor_mode() or _torch.are_we_tracing():
                 raise _core.Unsupported("shapes of several ranks, or symbolic ones, in a plan")
             force = _torch.graph_plan_wanted(use_graph_based_transform)
-            key = _core.spec_key(src) + _core.spec_key(dst) + bytes([force])
-            with self._lock:
-                infos = self._plans.get(key)
-            if infos is not None:
-                return infos  # type: ignore[no-any-return]
-            status, _, steps = _core.plan(_torch.core_mesh(src.mesh), src, dst, force)
-            if status != 0:
-                raise _core.Unsupported("no path in torch's graph planner")
+            key = self._key(src, dst, force)
+            infos = self._held(key)
+            if infos is None:
+                status, _, steps = _core.plan(_torch.core_mesh(src.mesh), src, dst, force)
+                if status != 0:
+                    raise _core.Unsupported("no path in torch's graph planner")
+                infos = [
+                    TransformInfo(mesh_dim=m, src_dst_placements=(a, b), logical_shape=shape)
+                    for m, a, b, shape in steps
+                ]
+                self._hold(key, infos)
         except _core.Unsupported as reason:
             self._recorder.price_fell_back(str(reason))
             return _torch.torch_gen_transform_infos_non_cached(src, dst, use_graph_based_transform)
-        infos = [
-            TransformInfo(mesh_dim=m, src_dst_placements=(a, b), logical_shape=shape)
-            for m, a, b, shape in steps
-        ]
-        with self._lock:
-            self._plans.put(key, infos, 2 * len(key) + _BYTES_PER_STEP * (1 + len(infos)))
         return infos
+
+    @staticmethod
+    def _key(src: DTensorSpec, dst: DTensorSpec, force_graph: bool) -> bytes:
+        """The key of a plan, empty if it must not be held: an opaque placement is no key."""
+        source, target = _core.spec_key(src), _core.spec_key(dst)
+        if not source or not target:
+            return b""
+        return _torch.core_mesh(src.mesh).key + source + target + bytes([force_graph])
+
+    def _held(self, key: bytes) -> list[Any] | None:
+        if not key:
+            return None
+        with self._lock:
+            return self._plans.get(key)  # type: ignore[no-any-return]
+
+    def _hold(self, key: bytes, infos: list[Any]) -> None:
+        if key:
+            with self._lock:
+                self._plans.put(key, infos, 2 * len(key) + _BYTES_PER_STEP * (1 + len(infos)))
 
     def install(self) -> None:
         """Put these in the place of torch's."""

@@ -213,3 +213,14 @@ def test_min_cost_plans_are_honoured(mesh_of: MeshOf) -> None:
     assert not greedy.by_graph
     assert least.by_graph
     assert [s.mesh_dim for s in greedy.steps] == [1, 0, 1]
+
+
+def test_plans_held_are_those_of_the_mesh_not_of_its_address() -> None:
+    with shardprop.enabled():
+        shardprop.clear_caches()
+        for ranks, expected in ((2, (4, 8)), (4, (2, 8))) * 5:
+            mesh = DeviceMesh("cpu", torch.arange(ranks))
+            x = distribute_tensor(torch.ones(8, 8), mesh, [S(1)], src_data_rank=None)
+            assert x.redistribute(placements=[S(0)]).to_local().shape == expected
+            del mesh, x
+        assert shardprop.stats().cache_entries == 2
