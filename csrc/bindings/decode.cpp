@@ -219,12 +219,6 @@ DecodedSpec Decoder::spec(py::handle object) {
     throw Unsupported("tensor of 2**53 bytes or more");
   }
   if (shape.size() > 20) throw Unsupported("tensor of more than 20 dims");
-  for (int m = 0; m < spec.layout.ndim; ++m) {
-    const Placement p = spec.layout.placements[m];
-    if (p.is_shard_like() && p.dim >= shape.size()) {
-      throw Unsupported("shard dim beyond the tensor's");
-    }
-  }
   return spec;
 }
 

@@ -32,10 +32,22 @@ py::object placement_object(Placement placement, py::handle src, py::handle dst,
   return environment().partial_type(environment().reduce_ops.at(placement.reduce_op()));
 }
 
+// A shard of a tensor dim that is not there has a price in torch, but no plan.
+void refuse_shards_beyond(const DecodedSpec& spec) {
+  for (int m = 0; m < spec.layout.ndim; ++m) {
+    const Placement p = spec.layout.placements[m];
+    if (p.is_shard_like() && p.dim >= spec.info.shape.size()) {
+      throw Unsupported("shard dim beyond the tensor's");
+    }
+  }
+}
+
 py::tuple plan(const BoundMesh& mesh, py::handle src, py::handle dst, bool force_graph) {
   if (!mesh.member) throw Unsupported("rank outside the mesh");
   Decoder decoder;
   const DecodedSpec from = decoder.spec(src), to = decoder.spec(dst);
+  refuse_shards_beyond(from);
+  refuse_shards_beyond(to);
   const Plan plan = plan_redistribute(from.layout, to.layout, mesh.mesh, from.info, mesh.coordinate,
                                       force_graph, environment().dialect, decoder.op_hashes());
   py::list steps;

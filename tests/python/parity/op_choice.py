@@ -1,0 +1,90 @@
+"""Which op a case is about: any op of torch's registry, rare families as well as large ones."""
+
+from __future__ import annotations
+
+import functools
+import random
+
+from torch._ops import OpOverload
+
+from . import (
+    cases_decomposed,
+    families,  # noqa: F401  registers the builders
+)
+from .builders import builder_for
+from .mix import Mix
+from .registry import Form, find_op, full_mesh_only, single_dim_entries
+
+# What is written to keeps its layout, which leaves such ops few strategies: less to see.
+_FORM_WEIGHT = {Form.FUNCTIONAL: 1.5, Form.INPLACE: 0.7, Form.OUT: 0.35, Form.LIST: 1.3}
+
+# Families whose fake kernels take ten milliseconds and more are drawn less often: what we compare
+# comes after that.
+_SLOW_METADATA = {
+    "grid_sampler": 0.3,
+    "batch_norm": 0.4,
+    "batch_norm_backward": 0.5,
+    "scaled_mm": 0.4,
+    "interp_upsample_1out_1in": 0.6,
+    "layer_norm_bwd": 0.7,
+    "local_scalar_dense": 0.1,  # answered before anything is decided
+}
+
+# Ops for which torch itself can never decide, so there is nothing to compare: the reason for each.
+UNREACHABLE: dict[str, str] = {
+    "aten.embedding_dense_backward.out": "torch's fake kernel takes no out tensor",
+    "aten.grid_sampler_3d_backward.out": "torch's fake kernel takes no out tensors",
+    "aten._foreach_addcdiv_.Tensor": "torch 2.13 reads its scalars tensor, which is fake",
+    "aten._foreach_addcmul_.Tensor": "torch 2.13 reads its scalars tensor, which is fake",
+    "aten.randint_like.low_dtype_out": "torch 2.13 gives its fake kernel an argument too many",
+}
+
+
+def pick_op(rng: random.Random, mix: Mix) -> OpOverload:
+    luck = rng.random()
+    if luck < mix.full_mesh:
+        return rng.choice(_full_mesh_ops())
+    if luck < mix.full_mesh + mix.decomposed:
+        return rng.choice(_decomposed_ops())
+    ops, weights = _weighted_groups()
+    return rng.choice(rng.choices(ops, weights)[0])
+
+
+@functools.lru_cache(maxsize=1)
+def _family_by_op() -> dict[OpOverload, str]:
+    return {entry.op: entry.family for entry in single_dim_entries()}
+
+
+@functools.lru_cache(maxsize=1)
+def _weighted_groups() -> tuple[list[list[OpOverload]], list[float]]:
+    """Ops by family and calling convention, weighted by the square root of their number: large
+    families more often than small ones, but each small one often enough."""
+    by_group: dict[tuple[str, Form], list[OpOverload]] = {}
+    for entry in single_dim_entries():
+        if str(entry.op) not in UNREACHABLE:
+            by_group.setdefault((entry.family, entry.form), []).append(entry.op)
+    weights = [
+        len(ops) ** 0.5 * _SLOW_METADATA.get(family, 1.0) * _FORM_WEIGHT[form]
+        for (family, form), ops in by_group.items()
+    ]
+    return list(by_group.values()), weights
+
+
+@functools.lru_cache(maxsize=1)
+def _full_mesh_ops() -> list[OpOverload]:
+    reachable = [op for op in full_mesh_only() if str(op) not in UNREACHABLE]
+    return sorted((op for op in reachable if builder_for(op) is not None), key=str)
+
+
+@functools.lru_cache(maxsize=1)
+def _decomposed_ops() -> list[OpOverload]:
+    """Those of `cases_decomposed` that have no rule in this torch."""
+    ops = [find_op(name) for name in cases_decomposed.OPS]
+    return [op for op in ops if op not in _family_by_op() and op not in full_mesh_only()]
+
+
+def family_of(op: OpOverload) -> str:
+    """The rule family of an op, or what torch does for want of a single-dim rule."""
+    if op in _family_by_op():
+        return _family_by_op()[op]
+    return "full mesh" if op in full_mesh_only() else "decomposed"

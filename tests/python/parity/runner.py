@@ -1,0 +1,250 @@
+"""Runs cases in chunks, in this process or in several, and adds up what came of them."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import multiprocessing
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Any
+
+from .case import Case
+from .cases import case_at
+from .known import excuse
+from .oracle import shardprop_decide, shardprop_enabled, torch_decide
+from .outcome import Outcome, render
+from .registry import find_op
+from .topology import set_devices_per_host
+
+SUBJECTS = ("shardprop", "torch")  # "torch" compares torch with itself: a check of the tests
+_CHUNK = 250
+_MAX_REPORTED = 20  # differences shown per chunk
+
+
+@dataclass(frozen=True)
+class Job:
+    """Cases `start` .. `start + count` of a seed."""
+
+    seed: int
+    start: int
+    count: int
+    subject: str = "shardprop"
+    op: str | None = None
+    devices_per_host: int = 1
+
+
+@dataclass
+class Tally:
+    """Counts over a group of cases."""
+
+    cases: int = 0
+    errors: int = 0
+    redistributed: int = 0
+    by_core: int = 0  # decided by the core: neither delegated nor fallen back
+    different: int = 0
+
+    def add(self, other: Tally) -> None:
+        for name in vars(other):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass
+class Report:
+    """What a run found. Tallies are keyed by (aspect, value), e.g. ("mesh ndim", "2")."""
+
+    tallies: dict[tuple[str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))
+    differences: list[str] = field(default_factory=list)
+    excused: Counter[str] = field(default_factory=Counter)
+    delegated: Counter[str] = field(default_factory=Counter)
+    fallbacks: Counter[str] = field(default_factory=Counter)
+    ops: set[str] = field(default_factory=set)
+    torch_seconds: float = 0.0
+    subject_seconds: float = 0.0
+    draw_seconds: float = 0.0
+
+    @property
+    def total(self) -> Tally:
+        return self.tallies["all", ""]
+
+    def add(self, other: Report) -> None:
+        for key, tally in other.tallies.items():
+            self.tallies[key].add(tally)
+        self.differences += other.differences
+        self.ops |= other.ops
+        for name in ("excused", "delegated", "fallbacks"):
+            getattr(self, name).update(getattr(other, name))
+        for name in ("torch_seconds", "subject_seconds", "draw_seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def run_job(job: Job) -> Report:
+    """Draws the job's cases, asks torch, then the subject, and compares."""
+    report = Report()
+    started = time.perf_counter()
+    op = find_op(job.op) if job.op else None
+    cases = [case_at(job.seed, job.start + i, op=op) for i in range(job.count)]
+    drawn = time.perf_counter()
+    theirs = [torch_decide(case) for case in cases]
+    asked = time.perf_counter()
+    with _subject(job.subject) as (decide, stats):
+        before = stats()
+        for case, expected in zip(cases, theirs, strict=True):
+            ours = decide(case)
+            after = stats()
+            _count(report, job, case, expected, ours, before, after)
+            before = after
+    report.draw_seconds += drawn - started
+    report.torch_seconds += asked - drawn
+    report.subject_seconds += time.perf_counter() - asked
+    return report
+
+
+def run_many(
+    seed: int,
+    cases: int,
+    procs: int,
+    subject: str = "shardprop",
+    op: str | None = None,
+    hosts: Sequence[int] = (1, 8),
+) -> Iterator[Report]:
+    """Yields a report per chunk. With `procs` 0 everything runs here, on hosts of one device;
+    otherwise each host size gets its share of the processes and of the chunks."""
+    sizes = [1] if procs == 0 else list(hosts)[: max(1, min(procs, len(hosts)))]
+    jobs = [
+        Job(seed, start, min(_CHUNK, cases - start), subject, op, sizes[i % len(sizes)])
+        for i, start in enumerate(range(0, cases, _CHUNK))
+    ]
+    if procs == 0:
+        yield from map(run_job, jobs)
+        return
+    with contextlib.ExitStack() as stack:
+        # Sets of placements iterate in an order that depends on the hash seed; both sides of a case
+        # run in one process, and a replay needs the same seed.
+        stack.enter_context(_environment("PYTHONHASHSEED", str(hash_seed(seed))))
+        futures: dict[Future[Report], Job] = {}
+        for i, size in enumerate(sizes):
+            workers = procs // len(sizes) + (i < procs % len(sizes))
+            pool = stack.enter_context(
+                ProcessPoolExecutor(
+                    workers,
+                    mp_context=multiprocessing.get_context("spawn"),
+                    initializer=_start_worker,
+                    initargs=(size,),
+                )
+            )
+            for job in jobs[i :: len(sizes)]:
+                futures[pool.submit(run_job, job)] = job
+        for future in as_completed(futures):
+            try:
+                yield future.result()
+            except Exception as error:
+                raise RuntimeError(f"the worker of {futures[future]} failed") from error
+
+
+def hash_seed(seed: int) -> int:
+    return seed % 4294967295
+
+
+def replay_command(case: Case, job: Job) -> str:
+    command = f"PYTHONHASHSEED={hash_seed(job.seed)} python -m tests.python.parity.run"
+    command += f" --replay {case.name} --subject {job.subject}"
+    if job.devices_per_host != 1:
+        command += f" --devices-per-host {job.devices_per_host}"
+    return command + (f" --op {job.op}" if job.op else "")
+
+
+def compare(case: Case, theirs: Outcome, ours: Outcome) -> str | None:
+    """The two outcomes side by side if they differ."""
+    fields = theirs.differing(ours)
+    if not fields:
+        return None
+    return (
+        f"{case.name} {case}\n  differs in {', '.join(fields)}\n"
+        f"  torch\n{render(theirs)}\n  ours\n{render(ours)}"
+    )
+
+
+# Details ------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _subject(subject: str) -> Iterator[tuple[Any, Any]]:
+    """The function that decides a case, and the one that reads the statistics."""
+    if subject == "torch":
+        yield torch_decide, lambda: _Stats(0, {}, {})
+        return
+    with shardprop_enabled() as shardprop:
+        yield shardprop_decide, lambda: _read_stats(shardprop)
+
+
+@dataclass(frozen=True)
+class _Stats:
+    decisions: int
+    delegated: dict[str, int]
+    fallbacks: dict[str, int]
+
+
+def _read_stats(shardprop: Any) -> _Stats:
+    stats = shardprop.stats()
+    return _Stats(stats.decisions, dict(stats.delegated), dict(stats.fallbacks))
+
+
+def _count(
+    report: Report,
+    job: Job,
+    case: Case,
+    theirs: Outcome,
+    ours: Outcome,
+    before: _Stats,
+    after: _Stats,
+) -> None:
+    delegated = Counter(after.delegated) - Counter(before.delegated)
+    fallbacks = Counter(after.fallbacks) - Counter(before.fallbacks)
+    report.delegated.update(delegated)
+    report.fallbacks.update(fallbacks)
+    report.ops.add(str(case.op))
+    text = compare(case, theirs, ours)
+    excused = excuse(case, theirs, ours) if text else None
+    if excused:
+        report.excused[excused] += 1
+    elif text and len(report.differences) < _MAX_REPORTED:
+        report.differences.append(f"{text}\n  {replay_command(case, job)}")
+    one = Tally(
+        cases=1,
+        errors=theirs.error is not None,
+        redistributed=theirs.needs_redistribute,
+        by_core=not delegated and not fallbacks and job.subject == "shardprop",
+        different=bool(text) and not excused,
+    )
+    for key in (
+        ("all", ""),
+        ("family", case.family),
+        ("form", case.form.value),
+        ("mesh ndim", str(case.mesh.ndim)),
+        ("placements", case.kind.value),
+        ("devices per host", str(job.devices_per_host)),
+    ):
+        report.tallies[key].add(one)
+
+
+def _start_worker(devices_per_host: int) -> None:
+    faulthandler.enable()
+    set_devices_per_host(devices_per_host)
+
+
+@contextlib.contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

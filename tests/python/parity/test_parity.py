@@ -1,0 +1,48 @@
+"""Every decision equals torch's: a seeded run over all rule families, on two processes."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from .known import KNOWN, Known
+from .op_choice import family_of
+from .registry import single_dim_entries
+from .runner import Report, run_many
+
+
+@pytest.fixture(scope="module")
+def report(parity_cases: int, parity_seed: int) -> Report:
+    """What a run of the asked size found. One process per host size."""
+    whole = Report()
+    for chunk in run_many(parity_seed, parity_cases, procs=min(2, os.cpu_count() or 1)):
+        whole.add(chunk)
+    return whole
+
+
+def test_every_decision_equals_torch(report: Report) -> None:
+    shown = "\n\n".join(report.differences[:5])
+    assert report.total.different == 0, f"{report.total.different} differences, such as\n{shown}"
+
+
+def test_every_rule_family_was_drawn(report: Report, parity_cases: int) -> None:
+    if parity_cases < 5_000:
+        pytest.skip("too few cases to expect every family")
+    drawn = {value for aspect, value in report.tallies if aspect == "family"}
+    assert {family_of(entry.op) for entry in single_dim_entries()} - drawn == set()
+
+
+def test_most_decisions_are_made_by_the_core(report: Report) -> None:
+    # The rest are ops without a single-dim rule, which stay torch's.
+    assert report.total.by_core > 0.85 * report.total.cases, (report.delegated, report.fallbacks)
+
+
+def test_cases_are_not_trivial(report: Report) -> None:
+    assert report.total.errors < 0.15 * report.total.cases
+    assert report.total.redistributed > 0.4 * report.total.cases
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
+def test_known_difference_still_occurs(report: Report, known: Known) -> None:
+    assert report.excused[known.name] > 0, f"delete it: {known.reason}"
