@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
@@ -15,6 +16,10 @@ MESHES = {1: (8,), 2: (8, 8), 3: (4, 4, 4), 4: (2, 2, 4, 4)}
 
 # torch takes from a millisecond (1-D) to a second (4-D) per decision.
 TORCH_ROUNDS = {1: 40, 2: 12, 3: 4, 4: 2}
+
+
+def pytest_benchmark_update_machine_info(config: Any, machine_info: dict[str, Any]) -> None:
+    machine_info["torch"] = torch.__version__
 
 
 @pytest.fixture(scope="session", autouse=True)

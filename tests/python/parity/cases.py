@@ -56,7 +56,7 @@ def draw_op(rng: random.Random, op: OpOverload, mix: Mix = DEFAULT) -> Case:
             mesh = draw_mesh(rng, ndim)
             problem = builder(op, Dice(rng, mesh))
             groups = groups_of(problem)
-            tied = tied_operands(problem)
+            tied = tied_operands(problem, groups)
             layouts = Placer(rng, mesh, problem, groups, tied, kind, source).draw()
             if estimate_ms(problem, groups, layouts, tied) <= budget:
                 return _assemble(problem, layouts, mesh, kind)

@@ -74,9 +74,9 @@ class Dice:
             size = self.rng.choice((32, 64, 100, 128, 1000, 1024, 4096, 16384))
         return min(max(size, low), high)
 
-    def even(self, low: int = 1) -> int:
-        """A size every mesh dim divides."""
-        return max(low, 1) * self.mesh.numel if low > 1 else self.mesh.numel * self.between(1, 3)
+    def even(self) -> int:
+        """A size that the whole mesh divides."""
+        return self.mesh.numel * self.between(1, 3)
 
     def ndim(self, low: int = 0, high: int = 4) -> int:
         wanted = self.rng.choices((0, 1, 2, 3, 4), (3, 22, 45, 24, 6))[0]

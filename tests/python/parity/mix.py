@@ -29,14 +29,14 @@ class Mix:
     )
     # Where layouts come from: rows of the rule, rows with some operands changed, or nowhere.
     source: Mapping[str, float] = field(
-        default_factory=lambda: {"rows": 15, "nearly rows": 45, "free": 40}
+        default_factory=lambda: {"rows": 10, "nearly rows": 48, "free": 42}
     )
     # Shares of ops that only torch's own code handles.
     full_mesh: float = 0.045
-    decomposed: float = 0.015
+    decomposed: float = 0.008
     # Estimated milliseconds torch may take for a case: weight per bound.
     budget_ms: Mapping[float, float] = field(
-        default_factory=lambda: {5.0: 80, 20.0: 16, 80.0: 3.5, 400.0: 0.5}
+        default_factory=lambda: {2.5: 50, 5.0: 35, 20.0: 12, 80.0: 2.7, 400.0: 0.3}
     )
 
 

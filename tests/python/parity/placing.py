@@ -131,18 +131,20 @@ def _layout(mesh: MeshKey, placements: tuple[Placement, ...], flag: bool) -> Lay
     return Layout(mesh, placements, strided_is_order=flag if has_strided else None)
 
 
-def tied_operands(problem: Problem) -> set[int]:
-    """Operands whose layout the op must keep: what it writes to."""
-    form = form_of(problem.op)
+def tied_operands(problem: Problem, groups: list[Group]) -> set[int]:
+    """Operands that torch refuses to redistribute: the first one of an in-place op and out tensors.
+
+    By torch's reading an op is in-place if its name ends with an underscore.
+    """
     tied: set[int] = set()
-    start = 0
-    arguments = {argument.name: argument for argument in problem.op._schema.arguments}
-    names = [a.name for a in problem.op._schema.arguments if not a.kwarg_only]
-    named = [*zip(names, problem.args, strict=False), *problem.kwargs.items()]
-    for name, value in named:
-        count = len(list(leaves(Sketch, value)))
-        info = arguments[name].alias_info
-        if form is not Form.FUNCTIONAL and info is not None and info.is_write:
-            tied.update(range(start, start + count))
-        start += count
+    if problem.op._schema.name.endswith("_"):
+        tied = {group.operands[0] for group in groups if group.operands}
+    if form_of(problem.op) is Form.OUT:
+        outs = {argument.name for argument in problem.op._schema.arguments if argument.is_out}
+        start = sum(1 for _ in leaves(Sketch, problem.args))
+        for name, value in problem.kwargs.items():
+            count = sum(1 for _ in leaves(Sketch, value))
+            if name in outs:
+                tied.update(range(start, start + count))
+            start += count
     return tied

@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import multiprocessing
+import multiprocessing.connection
 import os
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
+
+from torch._subclasses import FakeTensorMode
 
 from .case import Case
 from .cases import case_at
@@ -98,6 +102,8 @@ def run_job(job: Job) -> Report:
             after = stats()
             _count(report, job, case, expected, ours, before, after)
             before = after
+    # torch keeps the metadata of every fake call for good; 100,000 cases would take gigabytes.
+    FakeTensorMode.cache_clear()
     report.draw_seconds += drawn - started
     report.torch_seconds += asked - drawn
     report.subject_seconds += time.perf_counter() - asked
@@ -234,7 +240,16 @@ def _count(
 
 def _start_worker(devices_per_host: int) -> None:
     faulthandler.enable()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     set_devices_per_host(devices_per_host)
+
+
+def _end_with_parent() -> None:
+    """A worker waits for work for ever, even if the process that would send it was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 @contextlib.contextmanager
