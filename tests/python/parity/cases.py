@@ -19,7 +19,7 @@ from .guide import groups_of
 from .layouts import Kind, Layout, Operand
 from .meshes import MeshKey, draw_mesh
 from .mix import DEFAULT, Mix, weighted
-from .op_choice import family_of, pick_op
+from .op_choice import family_of, largest_size, pick_op
 from .placing import Placer, tied_operands
 from .registry import single_dim_entries
 from .sketch import Problem, Sketch, map_leaves
@@ -54,7 +54,7 @@ def draw_op(rng: random.Random, op: OpOverload, mix: Mix = DEFAULT) -> Case:
         # Too dear for its budget: try again, then with one mesh dim less, at last as plain.
         for _ in range(4):
             mesh = draw_mesh(rng, ndim)
-            problem = builder(op, Dice(rng, mesh))
+            problem = builder(op, Dice(rng, mesh, largest_size(op)))
             groups = groups_of(problem)
             tied = tied_operands(problem, groups)
             layouts = Placer(rng, mesh, problem, groups, tied, kind, source).draw()

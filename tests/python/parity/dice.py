@@ -21,9 +21,10 @@ FLOATS = (torch.float32, torch.float32, torch.bfloat16, torch.float64)
 class Dice:
     """A random source that knows the mesh, so that sizes divide by it about half of the time."""
 
-    def __init__(self, rng: random.Random, mesh: MeshKey) -> None:
+    def __init__(self, rng: random.Random, mesh: MeshKey, largest: int = 1 << 30) -> None:
         self.rng = rng
         self.mesh = mesh
+        self.largest = largest  # no size is above it
         # Zero-size tensors are a corner of their own: a whole problem has them or none has.
         luck = rng.random()
         self.empties = luck < 0.03
@@ -55,6 +56,7 @@ class Dice:
     def size(self, low: int = 1, high: int = 1 << 30) -> int:
         """Size of one tensor dim, at least `low`, at most `high`."""
         luck = self.rng.random()
+        high = min(high, self.largest)
         if self.empties and low == 0 and luck < 0.3:
             return 0
         if self.huge and high > _HUGE:

@@ -30,6 +30,16 @@ _SLOW_METADATA = {
     "local_scalar_dense": 0.1,  # answered before anything is decided
 }
 
+# Ops without a fake kernel for some of their forms: torch runs the real one, on zeros of the full
+# global shape, to learn the shape of the result. Their tensors have to be small.
+_REAL_KERNELS = (
+    "aten::geqrf",
+    "aten::_fused_adam",
+    "aten::_native_batch_norm_legit",
+    "aten::_batch_norm_with_update",
+    "aten::_scaled_mm",
+)
+
 # Ops for which torch itself can never decide, so there is nothing to compare: the reason for each.
 UNREACHABLE: dict[str, str] = {
     "aten.embedding_dense_backward.out": "torch's fake kernel takes no out tensor",
@@ -81,6 +91,11 @@ def _decomposed_ops() -> list[OpOverload]:
     """Those of `cases_decomposed` that have no rule in this torch."""
     ops = [find_op(name) for name in cases_decomposed.OPS]
     return [op for op in ops if op not in _family_by_op() and op not in full_mesh_only()]
+
+
+def largest_size(op: OpOverload) -> int:
+    """The largest size of a tensor dim that torch's metadata propagation can be asked to take."""
+    return 48 if op._schema.name.startswith(_REAL_KERNELS) else 1 << 30
 
 
 def family_of(op: OpOverload) -> str:
