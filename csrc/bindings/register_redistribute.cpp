@@ -70,9 +70,7 @@ class History {
       return py::float_(*known);
     }
     if (!needs_graph(from.layout, to.layout, force_graph)) {
-      const auto shards = num_shards(from.layout, mesh.mesh);
-      return py::float_(greedy_cost(from.layout, to.layout.placements.data(), 0, mesh.mesh,
-                                    local_gigabytes(from.info.bytes(), shards), shards, true));
+      return py::float_(greedy_cost(from.layout, to.layout, mesh.mesh, from.info.bytes()));
     }
     for (const Priced& priced : priced_) {
       if (priced.src == from.layout && priced.dst == to.layout &&

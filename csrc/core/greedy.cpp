@@ -45,4 +45,10 @@ double greedy_cost(const Layout& src, const Placement* dst, int first_known, con
   return pricing.cost;
 }
 
+double greedy_cost(const Layout& src, const Layout& dst, const Mesh& mesh, double bytes) {
+  const auto shards = num_shards(src, mesh);
+  return greedy_cost(src, dst.placements.data(), 0, mesh, local_gigabytes(bytes, shards), shards,
+                     true);
+}
+
 }  // namespace shardprop

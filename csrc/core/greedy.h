@@ -66,4 +66,8 @@ void walk_greedy(const Layout& src, const Placement* dst, int first_known, std::
                                  const Mesh& mesh, double gigabytes, std::int64_t src_shards,
                                  bool may_shard);
 
+// Price of the whole plan for a tensor of `bytes`.
+[[nodiscard]] double greedy_cost(const Layout& src, const Layout& dst, const Mesh& mesh,
+                                 double bytes);
+
 }  // namespace shardprop

@@ -122,9 +122,7 @@ std::optional<double> HistoryPricer::price(int index, const Layout& wanted) {
   if (operand.where == Operand::Where::kPinned) return 0.0;
   if (const auto cost = cost_without_plan(operand.layout, wanted, problem_.member)) return cost;
   if (!needs_graph(operand.layout, wanted, problem_.force_graph)) {
-    const auto shards = num_shards(operand.layout, problem_.mesh);
-    return greedy_cost(operand.layout, wanted.placements.data(), 0, problem_.mesh,
-                       local_gigabytes(operand.info.bytes(), shards), shards, true);
+    return greedy_cost(operand.layout, wanted, problem_.mesh, operand.info.bytes());
   }
   Known& known = known_[classes_.of(index)];
   const std::uint64_t key = known.key(wanted);
