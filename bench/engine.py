@@ -22,8 +22,8 @@ from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
 from shardprop import _torch
+from shardprop.decision import question_of
 from shardprop.engine import answer, prepare
-from shardprop.propagator import question_of
 
 aten = torch.ops.aten
 R, P, S = Replicate(), Partial(), Shard
@@ -64,7 +64,7 @@ def engine(op: Any, args: tuple[Any, ...], rows: list[list[Any]] | None = None) 
     if rows is None:
         rows = rule.func(op, strategy_schema.args_meta, strategy_schema.kwargs_meta)
     fixed = dataclasses.replace(rule, func=lambda *_: list(rows))
-    question = question_of(schema, meta)
+    question = question_of(schema, meta, rule)
 
     def torch_alone() -> Answer:
         expand = _expand_single_dim_strategy_to_mesh(question.mesh, strategy_schema, fixed, meta)

@@ -35,12 +35,18 @@ from torch.distributed.tensor import (
 from torch.distributed.tensor import _sharding_prop as _prop
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
+from torch.distributed.tensor._ops import _math_ops
 from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
 from torch.distributed.tensor._ops import utils as _ops_utils
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache
+from torch.distributed.tensor.placement_types import _MaskPartial
 from torch.distributed.tensor.placement_types import _StridedShard as StridedShard
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from . import _core
+
+ShardingPlaceholder = _single_dim._ShardingPlaceholder
+IntLike = (int, torch.SymInt)
 
 # The one that torch flattens schemas with: it has two, and they order dicts differently.
 tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
@@ -48,6 +54,7 @@ tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
 __all__ = [
     "DTensorSpec",
     "DeviceMesh",
+    "IntLike",
     "OpOverload",
     "OpSchema",
     "OutputSharding",
@@ -55,11 +62,13 @@ __all__ = [
     "Placement",
     "Replicate",
     "Shard",
+    "ShardingPlaceholder",
     "StridedShard",
     "TensorMeta",
     "TransformInfo",
     "are_we_tracing",
     "in_local_tensor_mode",
+    "statically_known_true",
     "tree_leaves",
 ]
 
@@ -180,6 +189,22 @@ def why_no_single_dim_rule(op: OpOverload) -> str:
     return "decomposition"
 
 
+def has_own_full_mesh_strategy(op: OpOverload) -> bool:
+    """Does torch decide this op by a full-mesh strategy that came with it?"""
+    strategy = propagator().op_strategy_funcs.get(op)
+    return strategy is not None and strategy.__module__.startswith(_ops_utils.__package__)
+
+
+def norm_partial(order: float) -> Partial:
+    """What a p-norm of shards leaves pending, p being neither 0 nor infinite."""
+    return _math_ops._NormPartial(norm_type=order)
+
+
+def mask_partial(shape: Sequence[int], dim: int) -> Placement:
+    """What is pending where each rank looked up its own shard of `dim` and masked the rest."""
+    return _MaskPartial(offset_shape=shape, offset_dim=dim)  # type: ignore[no-untyped-call]
+
+
 def validate_meta_count(schema: OpSchema, meta: object) -> None:
     """torch's check that the metadata has as many outputs as the op.
 
@@ -205,6 +230,28 @@ def shard_kinds(specs: Sequence[DTensorSpec]) -> list[int]:
         if kind not in kinds:
             kinds.append(kind)
     return kinds
+
+
+def is_shard(placement: Placement) -> bool:
+    """A shard, plain or strided."""
+    return isinstance(placement, (Shard, StridedShard))
+
+
+def is_evenly_shardable(spec: DTensorSpec, placements: tuple[Placement, ...]) -> bool:
+    """torch's test for shards of one size; of `spec`, if it had these placements."""
+    wanted = DTensorSpec(spec.mesh, placements, tensor_meta=spec.tensor_meta)
+    return _ops_utils.is_tensor_evenly_shardable(spec.shape, wanted)
+
+
+def local_matrix(spec: DTensorSpec) -> tuple[Sequence[int], Sequence[int], int]:
+    """Shape and stride of this rank's shard, and the bytes of an element."""
+    if spec.tensor_meta is None:
+        raise _core.Unsupported("operand without tensor metadata")
+    shape, _ = _utils.compute_local_shape_and_global_offset(
+        spec.tensor_meta.shape, spec.mesh, spec.placements, skip_offset=True
+    )
+    stride = _utils.compute_local_stride(spec.tensor_meta.stride, shape)
+    return shape, stride, spec.tensor_meta.dtype.itemsize
 
 
 def strategy_schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpSchema:

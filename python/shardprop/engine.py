@@ -51,7 +51,7 @@ class Question(NamedTuple):
         operands: The specs torch counts as inputs: of `args`, then of `kwargs`.
         positional: How many of them come from `args`.
         meta: Metadata of the outputs.
-        mesh: The mesh to compute on.
+        mesh: The mesh to compute on where no positional operand has one.
         is_element: One element of a list op.
     """
 
@@ -62,7 +62,7 @@ class Question(NamedTuple):
     operands: list[DTensorSpec]
     positional: int
     meta: OutputMeta
-    mesh: DeviceMesh
+    mesh: DeviceMesh | None
     is_element: bool = False
 
 
@@ -77,6 +77,8 @@ class Choice(NamedTuple):
         operand_costs: Microseconds to redistribute each operand.
         nodes: Partial strategies the search looked at.
         pinned: Operands (by index) that may live on another mesh (``different_mesh_args``).
+        is_sequence: The outputs are a sequence even if there is only one.
+        strided_is_order: What strided shards of the answer stand for where no operand has any.
     """
 
     outputs: tuple[tuple[Placement, ...] | None, ...]
@@ -86,6 +88,8 @@ class Choice(NamedTuple):
     operand_costs: list[float]
     nodes: int
     pinned: tuple[int, ...]
+    is_sequence: bool = False
+    strided_is_order: bool = True
 
 
 class _Arguments:
@@ -240,6 +244,7 @@ class Prepared(NamedTuple):
     outputs: int
     mesh: DeviceMesh
     pinned: tuple[int, ...]
+    is_sequence: bool
 
 
 def prepare(question: Question, rule: Any) -> Prepared:
@@ -253,9 +258,13 @@ def prepare(question: Question, rule: Any) -> Prepared:
     if seen.tensors != len(operands):
         raise _core.Unsupported("tensors in a list that torch does not look into")
     mesh = question.mesh if seen.mesh is None else seen.mesh
+    if mesh is None:
+        raise _core.Unsupported("op without a mesh")
     facts = op_facts(question.rule_op)
     rows = rule.func(question.rule_op, seen.args_meta, seen.kwargs_meta)
-    outputs = _num_outputs(question, facts, rows)
+    # Rules of our own say how many outputs their rows have.
+    outputs = getattr(rule, "outputs", None) or _num_outputs(question, facts, rows)
+    listed = facts.first_return == "list" and _is_container(question.meta)
     arguments = (
         _torch.core_mesh(mesh),
         mesh,
@@ -271,7 +280,8 @@ def prepare(question: Question, rule: Any) -> Prepared:
         seen.pinned,
         _filter(question, rule, mesh, outputs),
     )
-    return Prepared(arguments, outputs, mesh, seen.pinned)
+    is_sequence = listed and _torch.IS_215_OR_LATER
+    return Prepared(arguments, outputs, mesh, seen.pinned, is_sequence)
 
 
 def answer(prepared: Prepared) -> Choice:
@@ -296,6 +306,7 @@ def answer(prepared: Prepared) -> Choice:
         operand_costs,
         nodes,
         prepared.pinned,
+        prepared.is_sequence,
     )
 
 

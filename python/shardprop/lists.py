@@ -11,8 +11,10 @@ from typing import Any, TypeGuard
 
 from . import _core, _torch
 from ._torch import DTensorSpec, OpSchema, OutputSharding
-from .engine import Choice, OutputMeta, Question, choose
+from .engine import Choice, OutputMeta, Question
 from .outputs import SpecMaker, differs
+
+Choose = Callable[[Question], Choice]
 
 __all__ = ["Elements", "decide_list_op", "is_tensor_list"]
 
@@ -114,12 +116,14 @@ def _question(schema: OpSchema, elements: Elements, index: int, meta: OutputMeta
 class _Answers:
     """Chosen specs per group, made once and shared by the group's elements."""
 
-    def __init__(self, schema: OpSchema, elements: Elements, meta: OutputMeta, rule: Any) -> None:
+    def __init__(
+        self, schema: OpSchema, elements: Elements, meta: OutputMeta, choose: Choose
+    ) -> None:
         self._elements = elements
         self._arguments = schema.args_spec
         self._meta = meta
         self._questions = [_question(schema, elements, i, meta) for i in elements.first]
-        self._choices = [choose(question, rule) for question in self._questions]
+        self._choices = [choose(question) for question in self._questions]
         self._makers = [SpecMaker(self._arguments, q.operands) for q in self._questions]
         self._wanted: dict[tuple[int, int], DTensorSpec] = {}
         self._outputs: dict[int, DTensorSpec] = {}
@@ -161,14 +165,14 @@ def _output_specs(
 
 
 def decide_list_op(
-    schema: OpSchema, elements: Elements, meta: OutputMeta, rule: Any
+    schema: OpSchema, elements: Elements, meta: OutputMeta, choose: Choose
 ) -> OutputSharding:
-    """The decision for a list op.
+    """The decision for a list op; `choose` decides an element.
 
     Raises:
         As `choose` does.
     """
-    answers = _Answers(schema, elements, meta, rule)
+    answers = _Answers(schema, elements, meta, choose)
     moves = False
     args: list[object] = []
     operand = 0

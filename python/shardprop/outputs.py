@@ -25,11 +25,18 @@ class SpecMaker:
     """Makes specs with torch's answer to what their strided shards stand for.
 
     `arguments` are the specs of the whole op's positional arguments (torch lets them overrule what
-    the operands said), `operands` those of the question that was asked.
+    the operands said), `operands` those of the question that was asked; `strided_is_order` holds
+    where none of them has a strided shard.
     """
 
-    def __init__(self, arguments: Sequence[DTensorSpec], operands: Sequence[DTensorSpec]) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[DTensorSpec],
+        operands: Sequence[DTensorSpec],
+        strided_is_order: bool = True,
+    ) -> None:
         self._operands = operands
+        self._default = strided_is_order
         self._overruled: bool | None = None
         for spec in arguments:
             if any(isinstance(p, StridedShard) for p in spec.placements):
@@ -41,9 +48,13 @@ class SpecMaker:
         self, mesh: Any, placements: tuple[Placement, ...], meta: TensorMeta | None
     ) -> DTensorSpec:
         """A spec with the default shard order, as torch makes all specs of a decision."""
-        flag = strided_flag(self._operands, placements)
-        if self._overruled is not None and any(isinstance(p, StridedShard) for p in placements):
+        flag: bool | None = None
+        if any(isinstance(p, StridedShard) for p in placements):
             flag = self._overruled
+            if flag is None:
+                flag = strided_flag(self._operands, placements)
+            if flag is None:
+                flag = self._default
         return DTensorSpec(
             mesh, placements, tensor_meta=meta, use_strided_shard_as_shard_order=flag
         )
@@ -73,10 +84,9 @@ def _output_specs(
     if not outputs or not facts.returns_tensors:
         return None
     is_container = isinstance(meta, (tuple, list)) and not isinstance(meta, TensorMeta)
-    listed = _torch.IS_215_OR_LATER and facts.first_return == "list" and is_container
     if len(outputs) == 1 and facts.returns_tuple:
         outputs = outputs * facts.returns
-    elif len(outputs) == 1 and not listed:
+    elif len(outputs) == 1 and not choice.is_sequence:
         if not isinstance(meta, TensorMeta) or outputs[0] is None:
             raise _core.Unsupported("output without tensor metadata")
         return maker.make(choice.mesh, outputs[0], meta)
@@ -104,7 +114,8 @@ def output_sharding(schema: OpSchema, choice: Choice, meta: OutputMeta) -> Outpu
         _core.Unsupported: outputs and metadata do not fit; torch words that error.
     """
     arguments = schema.args_spec
-    maker = SpecMaker(arguments, [*arguments, *_keyword_specs(schema)])
+    operands = [*arguments, *_keyword_specs(schema)]
+    maker = SpecMaker(arguments, operands, choice.strided_is_order)
     wanted = [maker.wanted(spec, choice, index) for index, spec in enumerate(arguments)]
     moves = any(map(differs, arguments, wanted))
     output = _output_specs(schema, choice, meta, maker)

@@ -9,11 +9,9 @@ from contextlib import contextmanager
 
 from . import _core, _torch
 from ._torch import DTensorSpec, OpSchema, OutputSharding, StridedShard
-from .engine import NoStrategyError, Question, choose
+from .decision import decide, rule_of
+from .engine import NoStrategyError
 from .errors import ShardpropError
-from .lists import Elements, decide_list_op, is_tensor_list
-from .op_facts import op_facts
-from .outputs import output_sharding
 from .redistribution import Redistribution
 from .stats import Recorder, Stats
 
@@ -44,52 +42,16 @@ def _strided_operands(schema: OpSchema) -> int:
     return sum(any(isinstance(p, StridedShard) for p in spec.placements) for spec in specs)
 
 
-def question_of(schema: OpSchema, meta: object) -> Question:
-    """The question that an op which is no list op puts to the core."""
-    positional = schema.args_spec
-    pytree = schema.schema_info is not None and schema.schema_info.needs_pytree
-    values = _torch.tree_leaves(schema.kwargs_schema) if pytree else schema.kwargs_schema.values()
-    keywords = [value for value in values if isinstance(value, DTensorSpec)]
-    return Question(
-        op=schema.op,
-        rule_op=schema.op,
-        args=schema.args_schema,
-        kwargs=schema.kwargs_schema,
-        operands=[*positional, *keywords],
-        positional=len(positional),
-        meta=meta,  # type: ignore[arg-type]
-        mesh=_torch.mesh_of(schema),
-    )
-
-
-def _decide(schema: OpSchema, rule: object) -> OutputSharding:
-    """The core's decision.
-
-    Raises:
-        _core.Unsupported, _core.RuleError, NoStrategyError: as `choose` does.
-        Exception: what torch raises while it computes the output's metadata or asks the rule.
-    """
-    propagate_meta = _torch.propagator()._propagate_tensor_meta_non_cached
-    if op_facts(schema.op).is_list_op and any(map(is_tensor_list, schema.args_schema)):
-        elements = Elements(schema)
-        meta = elements.meta(propagate_meta)
-        _torch.validate_meta_count(schema, meta)
-        return decide_list_op(schema, elements, meta, rule)
-    meta = propagate_meta(schema)
-    _torch.validate_meta_count(schema, meta)
-    return output_sharding(schema, choose(question_of(schema, meta), rule), meta)
-
-
 def _propagate(schema: OpSchema) -> OutputSharding:
     """What torch's dispatcher calls while shardprop is enabled."""
     with _recorder.timed():
-        rule = _torch.single_dim_rule(schema.op)
+        rule = rule_of(schema.op)
         if rule is None:
             _recorder.delegated(_torch.why_no_single_dim_rule(schema.op), _strided_operands(schema))
             with redistribution.one_decision():
                 return _torch.torch_propagate(schema)
         try:
-            decision = _decide(schema, rule)
+            decision = decide(schema, rule, redistribution)
         except (_core.Unsupported, _core.RuleError, NoStrategyError) as declined:
             return _fall_back(schema, declined)
         _recorder.decided(_strided_operands(schema))

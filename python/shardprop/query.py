@@ -7,11 +7,12 @@ from typing import Any
 
 from . import _core, _torch
 from ._torch import DTensorSpec, OpOverload, OutputSharding, Placement
-from .engine import NoStrategyError, choose
+from .decision import ask, output_meta, question_of, rule_of
+from .engine import NoStrategyError
 from .errors import ShardpropError
 from .op_facts import op_facts
 from .outputs import output_sharding
-from .propagator import question_of, redistribution
+from .propagator import redistribution
 from .redistribution import Plan
 
 __all__ = ["Decision", "plan", "propagate", "redistribute_cost"]
@@ -59,7 +60,7 @@ def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
     """The core's decision for an op, as `enable` would have it, without running anything.
 
     Args:
-        op: An overload that has a single-dim rule, such as ``torch.ops.aten.mm.default``.
+        op: An overload that has a rule, torch's or ours, such as ``torch.ops.aten.mm.default``.
         *args: Its arguments, with DTensorSpec in place of tensors.
         **kwargs: Its keyword arguments, likewise.
 
@@ -67,10 +68,10 @@ def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
         ShardpropError: there is no rule, the rule is malformed, the operands do not fit together,
             or no strategy is valid; the message names operator and operand.
     """
-    rule = _torch.single_dim_rule(op)
+    rule = rule_of(op)
     if rule is None:
         raise ShardpropError(
-            f"{op}: Expected an op with a single-dim rule, got one that torch decides by "
+            f"{op}: Expected an op with a rule, got one that torch decides by "
             f"{_torch.why_no_single_dim_rule(op)}."
         )
     schema = _torch.op_schema(op, args, kwargs)
@@ -79,10 +80,10 @@ def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
     if op_facts(op).is_list_op:
         raise ShardpropError(f"{op}: Expected an op on single tensors, got a list op.")
     try:
-        meta = _torch.propagator()._propagate_tensor_meta_non_cached(schema)
-        question = question_of(schema, meta)
+        meta = output_meta(schema)
+        question = question_of(schema, meta, rule)
         _check_specs(op, question.operands)
-        choice = choose(question, rule)
+        choice = ask(rule, redistribution)(question)
         sharding = output_sharding(schema, choice, meta)
     except (_core.RuleError, _core.Unsupported, NoStrategyError) as error:
         raise ShardpropError(f"{op}: {error}") from None

@@ -1,0 +1,96 @@
+"""The decision of one op: its rule, its question, and the answer as torch executes it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from . import _core, _torch
+from ._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
+from .engine import Choice, OutputMeta, Question, choose
+from .lists import Choose, Elements, decide_list_op, is_tensor_list
+from .op_facts import op_facts
+from .outputs import output_sharding
+from .redistribution import Redistribution
+from .rules import FollowRule, RowRule, own_rule
+
+__all__ = ["ask", "decide", "output_meta", "question_of", "rule_of"]
+
+# What the body of a rule of ours raises on arguments that it does not expect.
+_UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
+
+
+def rule_of(op: OpOverload) -> Any | None:
+    """torch's single-dim rule for an op, or else ours; None if neither has one."""
+    return _torch.single_dim_rule(op) or own_rule(op)
+
+
+def is_own(rule: Any) -> bool:
+    """Is it a rule of ours?"""
+    return isinstance(rule, (FollowRule, RowRule))
+
+
+def question_of(schema: OpSchema, meta: OutputMeta, rule: Any) -> Question:
+    """The question that an op which is no list op puts to the core."""
+    positional = schema.args_spec
+    pytree = schema.schema_info is not None and schema.schema_info.needs_pytree
+    values = _torch.tree_leaves(schema.kwargs_schema) if pytree else schema.kwargs_schema.values()
+    keywords = [value for value in values if isinstance(value, DTensorSpec)]
+    return Question(
+        op=schema.op,
+        rule_op=schema.op,
+        args=schema.args_schema,
+        kwargs=schema.kwargs_schema,
+        operands=[*positional, *keywords],
+        positional=len(positional),
+        meta=meta,
+        # torch raises where there is none; the rules of its own that ours stand for do not look.
+        mesh=None if is_own(rule) else _torch.mesh_of(schema),
+    )
+
+
+def ask(rule: Any, redistribution: Redistribution) -> Choose:
+    """How `rule` answers a question.
+
+    The function raises what `choose` raises, and _core.Unsupported where a rule of ours does not
+    know what to make of the arguments: torch then decides, or says what is wrong with them.
+    """
+    if not is_own(rule):
+        return partial(choose, rule=rule)
+
+    def choose_by_own_rule(question: Question) -> Choice:
+        try:
+            if not isinstance(rule, FollowRule):
+                return choose(question, rule)
+            with redistribution.one_decision():
+                return rule.choose(question, redistribution.cost)
+        except _core.RuleError:
+            raise
+        except _UNEXPECTED as error:
+            reason = f"arguments that our rule does not expect ({type(error).__name__})"
+            raise _core.Unsupported(reason) from error
+
+    return choose_by_own_rule
+
+
+def output_meta(schema: OpSchema) -> OutputMeta:
+    """The outputs' metadata, as torch computes it."""
+    return _torch.propagator()._propagate_tensor_meta_non_cached(schema)  # type: ignore[no-any-return]
+
+
+def decide(schema: OpSchema, rule: Any, redistribution: Redistribution) -> OutputSharding:
+    """The decision of a rule.
+
+    Raises:
+        _core.Unsupported, _core.RuleError, NoStrategyError: as `choose` does.
+        Exception: what torch raises while it computes the output's metadata or asks the rule.
+    """
+    is_list = op_facts(schema.op).is_list_op and any(map(is_tensor_list, schema.args_schema))
+    elements = Elements(schema) if is_list else None
+    meta = elements.meta(output_meta) if elements else output_meta(schema)
+    if not is_own(rule):
+        _torch.validate_meta_count(schema, meta)
+    choose_one = ask(rule, redistribution)
+    if elements:
+        return decide_list_op(schema, elements, meta, choose_one)
+    return output_sharding(schema, choose_one(question_of(schema, meta, rule)), meta)

@@ -1,0 +1,65 @@
+"""Ops that join a list of tensors: cat and stack."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from .._torch import DTensorSpec, Partial, Placement, Shard, StridedShard
+from ..engine import Question
+from .follow import (
+    REPLICATE,
+    Axes,
+    Candidate,
+    FollowRule,
+    Placements,
+    argument,
+    normal_dim,
+)
+from .slicing import all_but
+
+__all__ = ["RULES"]
+
+aten = torch.ops.aten
+
+
+def _cat(question: Question) -> list[Candidate]:
+    """Every tensor may set the example for the others, but the joined dim must be whole."""
+    specs: list[DTensorSpec] = question.args[0]
+    ndim = specs[0].ndim
+    axes = all_but(normal_dim(argument(question, 1, 0), ndim), max(spec.ndim for spec in specs))
+    examples = dict.fromkeys(axes.follow_all(spec.placements)[0] for spec in specs)
+    return [Candidate((wanted,), (wanted,) * len(specs)) for wanted in examples]
+
+
+def _merge(current: Placement, new: Placement) -> Placement:
+    """One placement for two tensors: a shard before a Partial before Replicate; two that do not
+    agree are replicated."""
+    if current == new:
+        return current
+    ranks = [
+        2 if isinstance(p, (Shard, StridedShard)) else int(isinstance(p, Partial))
+        for p in (current, new)
+    ]
+    if ranks[0] == ranks[1]:
+        return REPLICATE if ranks[0] else new
+    return current if ranks[0] > ranks[1] else new
+
+
+def _stack(question: Question) -> Candidate:
+    specs: list[DTensorSpec] = question.args[0]
+    dim = normal_dim(argument(question, 1, 0), specs[0].ndim + 1)
+    merged: Placements = tuple(
+        functools.reduce(_merge, column)
+        for column in zip(*(spec.placements for spec in specs), strict=True)
+    )
+    axes = Axes(tuple(d + (d >= dim) for d in range(specs[0].ndim)))
+    _, out = axes.follow_all(merged)
+    return Candidate((out,), (merged,) * len(specs))
+
+
+RULES = {
+    aten.cat.default: FollowRule(_cat),
+    aten.stack.default: FollowRule(_stack),
+}

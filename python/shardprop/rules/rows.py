@@ -1,0 +1,58 @@
+"""Rules that list rows for one mesh dim and let the core search the mesh.
+
+A row names a placement per output, then per operand; a shard is a placeholder, which any kind of
+shard may fill. torch 2.13 offers these ops plain shards only, and offers them whatever the operands
+have: `RowRule` fills the placeholders accordingly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._torch import OpOverload, Partial, Placement, Replicate, Shard, ShardingPlaceholder
+
+__all__ = ["P", "R", "Row", "RowRule", "S", "same_row"]
+
+Row = Sequence[Placement | ShardingPlaceholder | None]
+
+R = Replicate()
+P = Partial
+S = ShardingPlaceholder
+
+
+def same_row(placement: Placement | ShardingPlaceholder, width: int) -> Row:
+    """Every output and operand has the same placement."""
+    return [placement] * width
+
+
+@dataclass(frozen=True)
+class RowRule:
+    """A rule in the form that the engine asks torch's own single-dim rules in.
+
+    Attributes:
+        rows: ``rows(op, args, kwargs)``, tensors as TensorMeta: the rows; the all-Replicate row,
+            which torch always offers first, is put before them.
+        outputs: Outputs per row.
+        accepts: A filter over whole strategies, as torch 2.15 writes them.
+        allow_unbacked_sharding: What torch assumes where an unbacked size may not be shardable.
+    """
+
+    rows: Callable[[OpOverload, tuple[Any, ...], dict[str, Any]], Sequence[Row]]
+    outputs: int = 1
+    accepts: Callable[..., bool] | None = None
+    allow_unbacked_sharding: bool | None = None
+
+    allow_uneven_sharding = False
+    different_mesh_args = None
+
+    @property
+    def full_mesh_strategy_filter(self) -> Callable[..., bool] | None:
+        """The name that the engine knows the filter by."""
+        return self.accepts
+
+    def func(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Row]:
+        """The rows with plain shards."""
+        rows = self.rows(op, args, kwargs)
+        return [[Shard(c.dim) if isinstance(c, S) else c for c in row] for row in rows]
