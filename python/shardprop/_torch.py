@@ -167,12 +167,17 @@ def mesh_of(schema: OpSchema) -> DeviceMesh:
 # --- rules ------------------------------------------------------------------------------------
 
 
+def is_read_out(op: OpOverload) -> bool:
+    """Does the op read a number out of a tensor? torch has it read the local one, wherever it is."""
+    return op is torch.ops.aten._local_scalar_dense.default
+
+
 def single_dim_rule(op: OpOverload) -> Any | None:
     """torch's single-dim rule for an op, looked up at the moment of use.
 
-    torch has a rule for ``_local_scalar_dense`` but decides it before it looks.
+    torch has a rule for ``_local_scalar_dense`` but decides it before it looks (`is_read_out`).
     """
-    if op is torch.ops.aten._local_scalar_dense.default:
+    if is_read_out(op):
         return None
     return propagator().op_single_dim_strategy_funcs.get(op)
 
@@ -180,8 +185,6 @@ def single_dim_rule(op: OpOverload) -> Any | None:
 def why_no_single_dim_rule(op: OpOverload) -> str:
     """How torch decides an op that has no single-dim rule."""
     prop = propagator()
-    if op is torch.ops.aten._local_scalar_dense.default:
-        return "local scalar"
     if op in prop.op_strategy_funcs:
         return "full-mesh strategy"
     if op in prop.op_to_rules:

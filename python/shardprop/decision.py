@@ -14,14 +14,23 @@ from .outputs import output_sharding
 from .redistribution import Redistribution
 from .rules import FollowRule, RowRule, own_rule
 
-__all__ = ["ask", "decide", "output_meta", "question_of", "rule_of"]
+__all__ = ["ReadOut", "ask", "decide", "output_meta", "question_of", "rule_of"]
 
 # What the body of a rule of ours raises on arguments that it does not expect.
 _UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
 
 
+class ReadOut:
+    """The rule of an op that reads a number out of a tensor: nothing is placed, nothing moves."""
+
+
+_READ_OUT = ReadOut()
+
+
 def rule_of(op: OpOverload) -> Any | None:
     """torch's single-dim rule for an op, or else ours; None if neither has one."""
+    if _torch.is_read_out(op):
+        return _READ_OUT
     return _torch.single_dim_rule(op) or own_rule(op)
 
 
@@ -85,6 +94,8 @@ def decide(schema: OpSchema, rule: Any, redistribution: Redistribution) -> Outpu
         _core.Unsupported, _core.RuleError, NoStrategyError: as `choose` does.
         Exception: what torch raises while it computes the output's metadata or asks the rule.
     """
+    if rule is _READ_OUT:
+        return OutputSharding(None, schema)
     is_list = op_facts(schema.op).is_list_op and any(map(is_tensor_list, schema.args_schema))
     elements = Elements(schema) if is_list else None
     meta = elements.meta(output_meta) if elements else output_meta(schema)
