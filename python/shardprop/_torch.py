@@ -168,7 +168,7 @@ def mesh_of(schema: OpSchema) -> DeviceMesh:
 
 
 def is_read_out(op: OpOverload) -> bool:
-    """Does the op read a number out of a tensor? torch has it read the local one, whatever it is."""
+    """Does the op read a number out of a tensor? torch takes the local one, whatever its layout."""
     return op is torch.ops.aten._local_scalar_dense.default
 
 
