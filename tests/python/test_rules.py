@@ -10,6 +10,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial
 
 import shardprop
+from shardprop._torch import IS_215_OR_LATER
 from shardprop.decision import rule_of
 from shardprop.errors import ShardpropError
 
@@ -17,6 +18,10 @@ from .specs import SS, P, R, S, spec_of
 
 aten = torch.ops.aten
 MeshOf = Callable[..., DeviceMesh]
+
+only_where_the_rule_is_ours = pytest.mark.skipif(
+    IS_215_OR_LATER, reason="torch has a single-dim rule of its own for these ops"
+)
 
 
 def test_every_full_mesh_strategy_of_torch_has_a_rule() -> None:
@@ -48,6 +53,7 @@ def test_strided_shards_follow_without_further_code(mesh_of: MeshOf) -> None:
     assert decision.operands == ((SS(1, 2),),)
 
 
+@only_where_the_rule_is_ours
 def test_a_factory_takes_over_a_layout_at_torchs_negative_price(mesh_of: MeshOf) -> None:
     x = spec_of(mesh_of(2), (8, 8), [S(0)])
     same = shardprop.propagate(aten.new_zeros.default, x, [8, 8])
@@ -56,6 +62,7 @@ def test_a_factory_takes_over_a_layout_at_torchs_negative_price(mesh_of: MeshOf)
     assert (other.outputs, other.cost) == (((R,),), 0.0)
 
 
+@only_where_the_rule_is_ours
 @pytest.mark.parametrize(
     ("op", "arguments"),
     [
