@@ -1,0 +1,1 @@
+"""Our own rules, by family."""
