@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from torch import SymInt
 from torch._ops import OpOverload
 from torch._subclasses import FakeTensorMode
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
@@ -35,13 +36,22 @@ from torch.distributed.tensor import (
 from torch.distributed.tensor import _sharding_prop as _prop
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
-from torch.distributed.tensor._ops import _math_ops
+from torch.distributed.tensor._ops import _math_ops, _view_ops
 from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
 from torch.distributed.tensor._ops import utils as _ops_utils
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.distributed.tensor.placement_types import _MaskPartial
 from torch.distributed.tensor.placement_types import _StridedShard as StridedShard
-from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.fx.experimental.symbolic_shapes import (
+    GuardOnDataDependentSymNode as DataDependentError,
+)
+from torch.fx.experimental.symbolic_shapes import (
+    expect_true,
+    free_symbols,
+    guard_or_false,
+    guard_or_true,
+    statically_known_true,
+)
 
 from . import _core
 
@@ -53,6 +63,7 @@ tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
 
 __all__ = [
     "DTensorSpec",
+    "DataDependentError",
     "DeviceMesh",
     "IntLike",
     "OpOverload",
@@ -64,9 +75,11 @@ __all__ = [
     "Shard",
     "ShardingPlaceholder",
     "StridedShard",
+    "SymInt",
     "TensorMeta",
     "TransformInfo",
     "are_we_tracing",
+    "free_symbols",
     "in_local_tensor_mode",
     "statically_known_true",
     "tree_leaves",
@@ -162,6 +175,38 @@ def mesh_of(schema: OpSchema) -> DeviceMesh:
     if IS_215_OR_LATER:
         args = (*args, *schema.kwargs_schema.values())
     return _utils.try_find_mesh_from_args(schema.op, args)
+
+
+# --- symbolic sizes ---------------------------------------------------------------------------
+
+# Conditions on sizes are plain bools where the sizes are plain; those are answered at once.
+
+
+def known(condition: bool) -> bool:
+    """Is it true, as far as can be told now? What is told adds a guard."""
+    return condition if isinstance(condition, bool) else guard_or_false(condition)
+
+
+def maybe(condition: bool) -> bool:
+    """Is it true, or can it not be told now? What is told adds a guard."""
+    return condition if isinstance(condition, bool) else guard_or_true(condition)
+
+
+def holds(condition: bool) -> bool:
+    """Take it to be true, and have it checked when the program runs if it cannot be told now."""
+    return condition if isinstance(condition, bool) else expect_true(condition)
+
+
+def split_factors_match(expected: int, actual: int) -> bool:
+    """Are two split factors the same? User's hints for unbacked sizes count, and are checked."""
+    if isinstance(expected, int) and isinstance(actual, int):
+        return expected == actual
+    return _view_ops._split_factor_matches(expected, actual)
+
+
+def split_factor_has_hint(factor: SymInt) -> bool:
+    """May a symbolic split factor be made a number, by user's hints for unbacked sizes?"""
+    return _view_ops._explicit_unbacked_hint(factor) is not None
 
 
 # --- rules ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 from . import _core, _torch
 from ._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
 from .engine import Choice, OutputMeta, Question, choose
+from .errors import ShardpropError
 from .lists import Choose, Elements, decide_list_op, is_tensor_list
 from .op_facts import op_facts
 from .outputs import output_sharding
@@ -73,7 +74,7 @@ def ask(rule: Any, redistribution: Redistribution) -> Choose:
                 return choose(question, rule)
             with redistribution.one_decision():
                 return rule.choose(question, redistribution.cost)
-        except _core.RuleError:
+        except (_core.RuleError, ShardpropError):
             raise
         except _UNEXPECTED as error:
             reason = f"arguments that our rule does not expect ({type(error).__name__})"
