@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from shardprop import _torch
-
 from .compare import Report
 
 NONE: frozenset[str] = frozenset()
@@ -19,11 +17,8 @@ SYMBOLIC_SHAPE = "symbolic shape"
 PLAN_OF_TRACE = "shapes of several ranks, or symbolic ones, in a plan"
 """Under torch.compile and in LocalTensorMode torch's planner makes the plans that are executed."""
 
-SPEC_WITHOUT_METADATA = "operand without tensor metadata"
-"""torch's full-mesh strategies ask for the price of reaching a layout to which they gave no shape:
-that of `stack` (gradient norms), and on 2.13 those of softmax's and cross entropy's backward."""
-
-UNPRICED_ON_213 = NONE if _torch.IS_215_OR_LATER else frozenset({SPEC_WITHOUT_METADATA})
+DECOMPOSITION = "decomposition"
+"""Ops without a rule of any kind: torch traces their decomposition."""
 
 
 def check(
@@ -45,4 +40,5 @@ def check(
         assert report.finite, f"{where}: results with NaN or infinity"
         assert report.stats.decisions >= decisions, where
         assert set(report.stats.fallbacks) == set(fallbacks), where
+        assert set(report.stats.delegated) <= {DECOMPOSITION}, where
         assert set(report.stats.price_fallbacks) == set(price_fallbacks), where

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
 
-from .check import SPEC_WITHOUT_METADATA, check
+from .check import check
 from .outcome import Results
 from .pool import Pool
 from .world import mesh_of, placed, seeded, spread
@@ -65,17 +65,9 @@ def refuse(*, foreach: bool) -> Results:
 
 @pytest.mark.parametrize("foreach", [True, False], ids=["foreach", "one by one"])
 def test_gradient_norms(gloo: Pool, foreach: bool) -> None:
-    check(
-        gloo.run(partial(run, foreach=foreach)),
-        decisions=3,
-        price_fallbacks=[SPEC_WITHOUT_METADATA],
-    )
+    check(gloo.run(partial(run, foreach=foreach)), decisions=3)
 
 
 @pytest.mark.parametrize("foreach", [True, False], ids=["foreach", "one by one"])
 def test_a_norm_that_is_not_finite(gloo: Pool, foreach: bool) -> None:
-    check(
-        gloo.run(partial(refuse, foreach=foreach)),
-        decisions=1,
-        price_fallbacks=[SPEC_WITHOUT_METADATA],
-    )
+    check(gloo.run(partial(refuse, foreach=foreach)), decisions=1)

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.distributed.fsdp import fully_shard
 
-from .check import SPEC_WITHOUT_METADATA, check
+from .check import check
 from .compare import compare
 from .llama import Size, build, parallelize
 from .outcome import Results
@@ -48,8 +48,8 @@ def run(shape: tuple[int, ...]) -> Results:
 
 @pytest.mark.parametrize("shape", [(2, 2), (2, 1, 2), (2, 2, 1)], ids=str)
 def test_on_real_processes(gloo: Pool, shape: tuple[int, ...]) -> None:
-    check(gloo.run(partial(run, shape)), decisions=40, price_fallbacks=[SPEC_WITHOUT_METADATA])
+    check(gloo.run(partial(run, shape)), decisions=40)
 
 
 def test_hsdp_and_tensor_parallelism_on_2x2x2() -> None:
-    check([compare(partial(run, (2, 2, 2)))], decisions=40, price_fallbacks=[SPEC_WITHOUT_METADATA])
+    check([compare(partial(run, (2, 2, 2)))], decisions=40)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, Replicate, Shard
 
-from .check import UNPRICED_ON_213, check
+from .check import check
 from .compare import Program
 from .outcome import Results
 from .pool import Pool
@@ -95,4 +95,4 @@ def run(kind: type[Experts], *, tokens_sharded: bool) -> Results:
     ],
 )
 def test_mixture_of_experts(gloo: Pool, program: Program) -> None:
-    check(gloo.run(program), decisions=25, price_fallbacks=UNPRICED_ON_213)
+    check(gloo.run(program), decisions=25)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -14,8 +15,9 @@ from torch import nn
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 
 import shardprop
-from shardprop import lists
+from shardprop import decision
 from shardprop.demo.compare import clear_every_cache
+from shardprop.engine import Choice, Question
 
 from .check import check
 from .compare import compare
@@ -96,13 +98,18 @@ def test_a_step_over_300_parameters_is_decided_like_one_over_its_distinct_elemen
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[object] = []
-    choose = lists.choose
+    ask = decision.ask
 
-    def counted(question: lists.Question, rule: object) -> object:
-        asked.append(question.op)
-        return choose(question, rule)
+    def counted(*args: Any) -> Callable[[Question], Choice]:
+        choose = ask(*args)
 
-    monkeypatch.setattr(lists, "choose", counted)
+        def choose_one(question: Question) -> Choice:
+            asked.append(question.op)
+            return choose(question)
+
+        return choose_one
+
+    monkeypatch.setattr(decision, "ask", counted)
 
     def step(repeats: int) -> tuple[int, list[object]]:
         asked.clear()

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.distributed.tensor.parallel import loss_parallel
 
-from .check import UNPRICED_ON_213, check
+from .check import check
 from .llama import Size, build, parallelize
 from .outcome import Results
 from .pool import Pool
@@ -62,4 +62,4 @@ def test_uneven_vocabulary(gloo: Pool, parallel_loss: bool) -> None:
 )
 def test_heads_on_dtensors(gloo: Pool, tied: bool, parallel_loss: bool) -> None:
     program = partial(run, local_attention=False, tied=tied, parallel_loss=parallel_loss)
-    check(gloo.run(program), decisions=50, price_fallbacks=UNPRICED_ON_213)
+    check(gloo.run(program), decisions=50)

@@ -16,7 +16,7 @@ from torch.distributed.tensor import Placement, Replicate, Shard
 
 from shardprop import _torch
 
-from .check import UNPRICED_ON_213, check
+from .check import check
 from .compare import compare
 from .outcome import Results
 from .pool import Pool
@@ -99,12 +99,12 @@ def run(shape: tuple[int, ...], *, images_need_gradients: bool) -> Results:
 
 def test_data_parallel(gloo: Pool) -> None:
     program = partial(run, (4,), images_need_gradients=False)
-    check(gloo.run(program), decisions=40, price_fallbacks=UNPRICED_ON_213)
+    check(gloo.run(program), decisions=40)
 
 
 def test_data_and_tensor_parallel() -> None:
     program = partial(run, (2, 2), images_need_gradients=True)
-    check([compare(program)], decisions=40, price_fallbacks=UNPRICED_ON_213)
+    check([compare(program)], decisions=40)
 
 
 @pytest.mark.skipif(not _torch.IS_215_OR_LATER, reason="torch 2.13 decides this")
