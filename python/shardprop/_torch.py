@@ -41,6 +41,7 @@ from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.distributed.tensor.placement_types import _StridedShard as StridedShard
 
 from . import _core
+from .sizes import read_size
 
 # The one that torch flattens schemas with: it has two, and they order dicts differently.
 tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
@@ -82,6 +83,7 @@ _core.configure(
         "_ShardingPlaceholder": _single_dim._ShardingPlaceholder,
     },
     [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in _REDUCE_OPS],
+    read_size=read_size,
     zero_fill_partial=IS_215_OR_LATER,
     compensated_sum=sys.version_info >= (3, 12),
 )
@@ -109,6 +111,56 @@ def forces_graph_plan() -> bool:
     (``use_min_cost_redistribution_plan``.)
     """
     return bool(_redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN)
+
+
+# --- symbolic sizes ---------------------------------------------------------------------------
+
+
+class _OneCut:
+    """All that torch's test of shardability reads of a spec: one tensor dim, cut once."""
+
+    placements = (Shard(0),)
+
+    def __init__(self, pieces: int) -> None:
+        self.mesh = self
+        self._pieces = pieces
+
+    def size(self, mesh_dim: int) -> int:
+        return self._pieces
+
+
+def can_be_cut(size: Any, pieces: int, allow_unbacked: bool | None) -> bool:
+    """torch's test whether a dim of `size` can be sharded over `pieces` ranks, with its guards.
+
+    Raises:
+        _core.Unsupported: torch would raise, since only the data can tell.
+    """
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    try:
+        return _ops_utils.is_tensor_shardable((size,), _OneCut(pieces), allow_unbacked)  # type: ignore[arg-type]
+    except GuardOnDataDependentSymNode:
+        raise _core.Unsupported("size that only the data can tell") from None
+
+
+def local_gigabytes(spec: DTensorSpec) -> Any:
+    """What a rank holds of a tensor, as torch counts it: an expression where sizes are."""
+    return _collective_utils.spec_to_bytes(spec) / spec.num_shards / 1024 / 1024 / 1024
+
+
+def transition_cost(
+    before: Placement, after: Placement, mesh: DeviceMesh, mesh_dim: int, gigabytes: Any
+) -> tuple[Any, Any]:
+    """Microseconds of one step of a plan, and the gigabytes after it."""
+    topology = _collective_utils.MeshTopoInfo.build_from_mesh(mesh)
+    return _collective_utils._compute_placement_transition_cost(
+        before, after, topology, mesh_dim, gigabytes
+    )
+
+
+def index_of_least_cost(costs: list[Any]) -> int:
+    """torch's choice among prices that may be expressions, with its guards."""
+    return _prop._select_min_redistribute_cost(costs, [])
 
 
 # --- the mesh ---------------------------------------------------------------------------------
