@@ -89,14 +89,17 @@ class SymbolicSearch {
     const auto least =
         std::min_element(priced_.begin(), priced_.end(),
                          [](const PricedRows& a, const PricedRows& b) { return a.cost < b.cost; });
-    // What is free or impossible is so for all sizes.
+    // What is free or impossible is so for all sizes. For an element of a list op torch compares
+    // all the same.
     const bool for_all_sizes = least->cost == 0.0 || std::isinf(least->cost);
-    if (priced_.size() == 1 || for_all_sizes) return priced(least->rows);
+    if (priced_.size() == 1 || (for_all_sizes && problem_.prefers_no_redistribute)) {
+      return priced(least->rows);
+    }
     std::vector<Strategy> near;
     for (const PricedRows& other : priced_) {
       if (is_near(other.cost, least->cost)) near.push_back(priced(other.rows));
     }
-    const Strategy chosen = near.size() == 1 ? near[0] : near.at(problem_.sizes->cheapest(near));
+    const Strategy chosen = near.at(problem_.sizes->cheapest(near));
     guard_price(problem_, priced_, chosen);
     return chosen;
   }

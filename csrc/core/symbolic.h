@@ -21,8 +21,8 @@ namespace shardprop {
 struct SizeOracle {
   // Does tensor dim `tensor_dim` of `operand` have `pieces` elements or more, as torch asks?
   std::function<bool(int operand, int tensor_dim, std::int64_t pieces)> holds;
-  // Of strategies whose prices agree but for rounding, in torch's order: the one torch takes. Its
-  // expressions may cancel where our numbers differ in the last bit.
+  // Of one or more strategies whose prices agree but for rounding, in torch's order: the one torch
+  // takes. Its expressions may cancel where our numbers differ in the last bit.
   std::function<std::size_t(std::span<const Strategy>)> cheapest;
   // To be guarded: the product of the symbolic sizes of `operand` stays within these bounds.
   std::function<void(int operand, std::optional<std::int64_t> least,

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from torch._C._dynamo import eval_frame as _eval_frame
 from torch._ops import OpOverload
 from torch._subclasses import FakeTensorMode
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
@@ -97,6 +98,15 @@ def propagator() -> Any:
 def in_local_tensor_mode() -> bool:
     """Is one process standing in for all ranks (LocalTensorMode)?"""
     return local_tensor_mode() is not None
+
+
+def plans_for_any_rank() -> bool:
+    """Is one rank tracing for all of them, with its place in the mesh left open?"""
+    if not are_we_tracing():
+        return False
+    # torch 2.15 has it in its compiler's settings, 2.13 in those of torch.distributed.
+    settings = torch.compiler.config if IS_215_OR_LATER else torch.distributed.config
+    return bool(settings.compile_on_one_rank)
 
 
 def graph_plan_wanted(argument: bool | None) -> bool:
@@ -279,8 +289,20 @@ def torch_propagate(schema: OpSchema) -> OutputSharding:
     return type(prop).propagate_op_sharding_non_cached(prop, schema)  # type: ignore[no-any-return]
 
 
+def hide_from_dynamo(function: Callable[..., Any]) -> None:
+    """Let Dynamo compile neither `function` nor what it calls.
+
+    After a graph break, DTensor's ops run eagerly inside a frame that is being compiled. Dynamo
+    passes over torch's own files then; ours it would try to compile, a tenth of a second each.
+    """
+    skip = _eval_frame._FrameAction.SKIP
+    strategy = _eval_frame._FrameExecStrategy(skip, skip)
+    _eval_frame.set_code_exec_strategy(function.__code__, strategy)
+
+
 def install(propagate: Callable[[OpSchema], OutputSharding]) -> None:
     """Put `propagate` where torch's dispatcher asks for a decision, and clear torch's caches."""
+    hide_from_dynamo(propagate)
     prop = propagator()
     prop.propagate_op_sharding_non_cached = propagate
     prop.propagate_op_sharding = _prop.LocalLRUCache(propagate)
@@ -373,17 +395,23 @@ def install_pricing(
     cost: Callable[..., float], plan: Callable[..., Any], plan_non_cached: Callable[..., Any]
 ) -> None:
     """Replace torch's price and plan of a redistribution."""
-    for module in (_collective_utils, _utils, _ops_utils):
-        module.redistribute_cost = cost  # type: ignore[attr-defined]
-    _redistribute._gen_transform_infos = plan  # type: ignore[assignment]
-    _redistribute._gen_transform_infos_non_cached = plan_non_cached
+    for function in (cost, plan, plan_non_cached):
+        hide_from_dynamo(function)
+    _set_pricing(cost, plan, plan_non_cached)
 
 
 def uninstall_pricing() -> None:
     """Undo `install_pricing`."""
-    install_pricing(
+    _set_pricing(
         torch_redistribute_cost, torch_gen_transform_infos, torch_gen_transform_infos_non_cached
     )
+
+
+def _set_pricing(cost: Any, plan: Any, plan_non_cached: Any) -> None:
+    for module in (_collective_utils, _utils, _ops_utils):
+        module.redistribute_cost = cost  # type: ignore[attr-defined]
+    _redistribute._gen_transform_infos = plan
+    _redistribute._gen_transform_infos_non_cached = plan_non_cached
 
 
 def forget_plans() -> None:

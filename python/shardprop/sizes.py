@@ -12,7 +12,7 @@ import torch
 
 from . import _core
 
-__all__ = ["is_symbolic", "read_size", "unbacked_symbols"]
+__all__ = ["backed_symbols", "is_symbolic", "read_size", "unbacked_symbols"]
 
 # What torch takes an unbacked size for when it compares prices and knows nothing better.
 _UNBACKED_SIZE = 8192
@@ -28,6 +28,13 @@ def unbacked_symbols(size: object) -> Any:
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
     return free_unbacked_symbols(size)
+
+
+def backed_symbols(size: object) -> Any:
+    """The symbols of a size that have a value now."""
+    from torch.fx.experimental.symbolic_shapes import free_symbols
+
+    return free_symbols(size) - unbacked_symbols(size)
 
 
 def read_size(size: object) -> tuple[int, str]:
@@ -55,10 +62,10 @@ def read_size(size: object) -> tuple[int, str]:
 
 def _unbacked_size(shape_env: Any, symbol: Any) -> Any:
     """torch's replacement (``_select_min_redistribute_cost``): a hint, an upper bound, a guess."""
-    from torch.utils._sympy.numbers import int_oo
+    import sympy  # type: ignore[import-untyped]
 
     hint = shape_env.var_to_hint_override.get(symbol)
-    if hint is not None:
-        return hint
-    upper = shape_env.bound_sympy(symbol).upper
-    return _UNBACKED_SIZE if upper is int_oo else upper
+    if hint is None:
+        upper = shape_env.bound_sympy(symbol).upper
+        hint = upper if isinstance(upper, sympy.Integer) else _UNBACKED_SIZE
+    return sympy.Integer(hint)

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _core, _torch
 from ._torch import DTensorSpec, Placement
-from .sizes import is_symbolic, unbacked_symbols
+from .sizes import backed_symbols, is_symbolic, unbacked_symbols
 
 __all__ = ["SymbolicSizes", "symbolic_cost"]
 
@@ -68,21 +68,20 @@ class SymbolicSizes:
         return self._held[key]
 
     def cheapest(self, candidates: Sequence[Candidate]) -> int:
-        """Which of some candidates that cost the same but for rounding torch takes.
+        """Which of the candidates, which cost the same but for rounding, torch takes.
 
         Raises:
-            _core.Unsupported: torch has no way to compare these prices.
+            _core.Unsupported: torch has no way to compare prices of these sizes.
         """
         self._compares_guesses()
+        if len(candidates) == 1:
+            return 0
         return _torch.index_of_least_cost([self._total(candidate) for candidate in candidates])
 
     def keep_product(self, operand: int, least: int | None, most: int | None) -> None:
         """Guard that the product of an operand's symbolic sizes stays within bounds.
 
         Within them torch's own comparisons of prices come out as they do now.
-
-        Raises:
-            _core.Unsupported: torch has no way to compare these prices.
         """
         if self._compares_guesses():
             return
@@ -95,11 +94,7 @@ class SymbolicSizes:
     def keep_cheapest(
         self, chosen: Candidate, before: Sequence[Candidate], after: Sequence[Candidate]
     ) -> None:
-        """Guard that `chosen` stays the cheapest, by comparing as torch compares.
-
-        Raises:
-            _core.Unsupported: torch has no way to compare these prices.
-        """
+        """Guard that `chosen` stays the cheapest, by comparing as torch compares."""
         if self._compares_guesses():
             return
         least = self._total(chosen)
@@ -108,17 +103,14 @@ class SymbolicSizes:
         for candidate in after:
             bool(self._total(candidate) < least)
 
-    def _unbacked(self, operand: int) -> bool:
-        return self._symbolic[operand] and any(
-            map(unbacked_symbols, self._operands[operand].shape)
-        )
-
     def _compares_guesses(self) -> bool:
         """Are the sizes unbacked? Then torch compares prices for guesses, and guards nothing."""
-        kinds = {self._unbacked(i) for i, yes in enumerate(self._symbolic) if yes}
-        if len(kinds) > 1:  # torch puts numbers for some and finds none for the others
+        sizes = [size for spec in self._operands for size in spec.shape]
+        unbacked = any(map(unbacked_symbols, sizes))
+        if unbacked and any(map(backed_symbols, sizes)):
+            # torch puts numbers for the unbacked symbols, and then finds none for the others.
             raise _core.Unsupported("prices in backed and unbacked sizes")
-        return True in kinds
+        return unbacked
 
     def _total(self, candidate: Candidate) -> Any:
         wanted, costs = candidate
