@@ -10,7 +10,7 @@ import functools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
@@ -234,9 +234,24 @@ def shard_kinds(specs: Sequence[DTensorSpec]) -> list[int]:
     return kinds
 
 
+# isinstance says the same as these do, but its "no" takes Python a third of a microsecond.
+_NOT_SHARDS = frozenset((Replicate, Partial))
+_NOT_STRIDED = frozenset((Replicate, Partial, Shard))
+
+
 def is_shard(placement: Placement) -> bool:
     """A shard, plain or strided."""
-    return isinstance(placement, (Shard, StridedShard))
+    return type(placement) not in _NOT_SHARDS and isinstance(placement, (Shard, StridedShard))
+
+
+def is_strided(placement: Placement) -> bool:
+    """A strided shard."""
+    return type(placement) not in _NOT_STRIDED and isinstance(placement, StridedShard)
+
+
+def has_strided(placements: Iterable[Placement]) -> bool:
+    """Is there a strided shard among the placements?"""
+    return any(map(is_strided, placements))
 
 
 def is_evenly_shardable(spec: DTensorSpec, placements: tuple[Placement, ...]) -> bool:

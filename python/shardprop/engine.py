@@ -216,10 +216,10 @@ def _candidate_specs(
 
 def strided_flag(operands: Sequence[DTensorSpec], placements: Sequence[Placement]) -> bool | None:
     """Do the strided shards of a candidate stand for a shard order? As the first operand says."""
-    if not any(isinstance(p, _torch.StridedShard) for p in placements):
+    if not _torch.has_strided(placements):
         return None
     for operand in operands:
-        if any(isinstance(p, _torch.StridedShard) for p in operand.placements):
+        if _torch.has_strided(operand.placements):
             return operand.use_strided_shard_as_shard_order
     return None
 

@@ -11,8 +11,6 @@ from ._torch import (
     OpSchema,
     OutputSharding,
     Placement,
-    Shard,
-    StridedShard,
     TensorMeta,
 )
 from .engine import Choice, OutputMeta, strided_flag
@@ -37,19 +35,20 @@ class SpecMaker:
     ) -> None:
         self._operands = operands
         self._default = strided_is_order
-        self._overruled: bool | None = None
-        for spec in arguments:
-            if any(isinstance(p, StridedShard) for p in spec.placements):
-                flag = spec.use_strided_shard_as_shard_order
-                differs = self._overruled is not None and self._overruled != flag
-                self._overruled = True if differs else flag
+        flags = {
+            spec.use_strided_shard_as_shard_order
+            for spec in arguments
+            if _torch.has_strided(spec.placements)
+        }
+        # Two that contradict each other count as an order.
+        self._overruled = None if not flags else flags.pop() if len(flags) == 1 else True
 
     def make(
         self, mesh: Any, placements: tuple[Placement, ...], meta: TensorMeta | None
     ) -> DTensorSpec:
         """A spec with the default shard order, as torch makes all specs of a decision."""
         flag: bool | None = None
-        if any(isinstance(p, StridedShard) for p in placements):
+        if _torch.has_strided(placements):
             flag = self._overruled
             if flag is None:
                 flag = strided_flag(self._operands, placements)
@@ -72,7 +71,7 @@ def differs(spec: DTensorSpec, wanted: DTensorSpec) -> bool:
 
 
 def _is_sharded(spec: DTensorSpec) -> bool:
-    return any(isinstance(p, Shard | StridedShard) for p in spec.placements)
+    return any(map(_torch.is_shard, spec.placements))
 
 
 def _output_specs(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from . import _core, _torch
-from ._torch import DTensorSpec, OpSchema, OutputSharding, StridedShard
+from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .decision import decide, rule_of
 from .engine import NoStrategyError
 from .errors import ShardpropError
@@ -34,12 +34,17 @@ _enabled = False
 _strict = False
 
 
+def _specs(args: Iterable[object]) -> Iterator[DTensorSpec]:
+    for arg in args:
+        if isinstance(arg, DTensorSpec):
+            yield arg
+        elif isinstance(arg, (list, tuple)):
+            yield from _specs(arg)
+
+
 def _strided_operands(schema: OpSchema) -> int:
     """Operands with strided shards, for the statistics."""
-    specs = [
-        spec for spec in _torch.tree_leaves(schema.args_schema) if isinstance(spec, DTensorSpec)
-    ]
-    return sum(any(isinstance(p, StridedShard) for p in spec.placements) for spec in specs)
+    return sum(_torch.has_strided(spec.placements) for spec in _specs(schema.args_schema))
 
 
 def _propagate(schema: OpSchema) -> OutputSharding:

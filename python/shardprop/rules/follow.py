@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from .. import _core
+from .. import _core, _torch
 from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
 from ..engine import Choice, Question
 
@@ -167,14 +167,10 @@ def _costs(candidate: Candidate, operands: Sequence[DTensorSpec], price: Price) 
     ]
 
 
-def _is_strided(placements: Placements) -> bool:
-    return any(isinstance(p, StridedShard) for p in placements)
-
-
 def _has_order_of_candidate(spec: DTensorSpec, candidate: Candidate) -> bool:
     """Does the operand have the shard order that torch gives its candidates: the default one, or
     none where strided shards stand for it?"""
-    if candidate.strided_is_order and _is_strided(spec.placements):
+    if candidate.strided_is_order and _torch.has_strided(spec.placements):
         return spec.shard_order is None
     return spec.shard_order == DTensorSpec.compute_default_shard_order(spec.placements)
 
@@ -184,7 +180,7 @@ def _target(spec: DTensorSpec, wanted: Placements, candidate: Candidate) -> DTen
         spec.mesh,
         wanted,
         tensor_meta=spec.tensor_meta,
-        use_strided_shard_as_shard_order=candidate.strided_is_order and _is_strided(wanted),
+        use_strided_shard_as_shard_order=candidate.strided_is_order and _torch.has_strided(wanted),
     )
 
 
