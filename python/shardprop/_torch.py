@@ -16,8 +16,9 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
-from torch._subclasses import FakeTensorMode
+from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
 from torch.distributed._local_tensor import local_tensor_mode
 from torch.distributed.device_mesh import DeviceMesh
@@ -44,6 +45,7 @@ from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.distributed.tensor.placement_types import _MaskPartial
 from torch.distributed.tensor.placement_types import _StridedShard as StridedShard
 from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.utils._mode_utils import no_dispatch
 
 from . import _core
 
@@ -56,6 +58,7 @@ tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
 __all__ = [
     "DTensorSpec",
     "DeviceMesh",
+    "FakeTensorMode",
     "IntLike",
     "OpOverload",
     "OpSchema",
@@ -327,6 +330,40 @@ def comes_apart_above(op: OpOverload) -> bool:
     key = torch._C.DispatchKey
     is_composite = has_kernel(name, key.CompositeImplicitAutograd)
     return is_composite and not (has_kernel(name, key.CPU) or has_kernel(name, key.CUDA))
+
+
+# --- metadata of outputs ----------------------------------------------------------------------
+
+
+_of_this_thread = threading.local()
+
+
+def may_be_symbolic() -> bool:
+    """Is somebody's fake mode around, where sizes may be symbols and tensors have real values?"""
+    return are_we_tracing() or detect_fake_mode() is not None
+
+
+def torch_output_meta(schema: OpSchema) -> Any:
+    """The metadata of an op's outputs, computed by torch."""
+    return propagator()._propagate_tensor_meta_non_cached(schema)
+
+
+@contextmanager
+def fake_mode() -> Iterator[FakeTensorMode]:
+    """A fake mode of our own, one per thread, that keeps no cache of its calls."""
+    mode = getattr(_of_this_thread, "fake_mode", None)
+    if mode is None:
+        mode = _of_this_thread.fake_mode = FakeTensorMode()
+        mode.cache_enabled = False
+    with _prop.ShardingPropagator._fake_mode_lock, mode:
+        yield mode
+
+
+def fake_tensor(mode: FakeTensorMode, meta: TensorMeta, device: str) -> torch.Tensor:
+    """A fake tensor, as `torch.empty_strided` would make it inside the mode."""
+    with no_dispatch():
+        elem = torch.empty_strided(meta.shape, meta.stride, dtype=meta.dtype, device="meta")
+    return FakeTensor(mode, elem, torch.device(device))
 
 
 # --- propagation ------------------------------------------------------------------------------

@@ -9,12 +9,13 @@ from . import _core, _torch
 from ._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
 from .engine import Choice, OutputMeta, Question, choose
 from .lists import Choose, Elements, decide_list_op, is_tensor_list
+from .metadata import output_meta
 from .op_facts import op_facts
 from .outputs import output_sharding
 from .redistribution import Redistribution
 from .rules import FollowRule, RowRule, own_rule
 
-__all__ = ["ask", "decide", "output_meta", "question_of", "rule_of"]
+__all__ = ["ask", "decide", "question_of", "rule_of"]
 
 # What the body of a rule of ours raises on arguments that it does not expect.
 _UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
@@ -71,11 +72,6 @@ def ask(rule: Any, redistribution: Redistribution) -> Choose:
             raise _core.Unsupported(reason) from error
 
     return choose_by_own_rule
-
-
-def output_meta(schema: OpSchema) -> OutputMeta:
-    """The outputs' metadata, as torch computes it."""
-    return _torch.propagator()._propagate_tensor_meta_non_cached(schema)  # type: ignore[no-any-return]
 
 
 def decide(schema: OpSchema, rule: Any, redistribution: Redistribution) -> OutputSharding:
