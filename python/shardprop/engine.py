@@ -36,6 +36,9 @@ _VERDICTS = {
 }
 
 
+_NUMBERS = {bool, int, float, complex}
+
+
 class NoStrategyError(Exception):
     """The core looked and found nothing to choose; torch says why in its own words."""
 
@@ -130,6 +133,8 @@ class _Arguments:
             self.tensors += 1
             return item.tensor_meta
         if isinstance(item, (list, tuple)):
+            if {*map(type, item)} <= _NUMBERS:
+                return item  # a scalar for each of hundreds of list elements, maybe
             specs = [isinstance(x, DTensorSpec) for x in item]
             converted = [self._meta(x) for x in item]
             if any(specs):

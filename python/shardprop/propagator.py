@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from . import _core, _torch
-from ._torch import DTensorSpec, OpSchema, OutputSharding
+from ._torch import DTensorSpec, OpSchema, OutputSharding, StridedShard
 from .decision import decide, rule_of
 from .engine import NoStrategyError
 from .errors import ShardpropError
@@ -34,17 +34,16 @@ _enabled = False
 _strict = False
 
 
-def _specs(args: Iterable[object]) -> Iterator[DTensorSpec]:
-    for arg in args:
-        if isinstance(arg, DTensorSpec):
-            yield arg
-        elif isinstance(arg, (list, tuple)):
-            yield from _specs(arg)
-
-
 def _strided_operands(schema: OpSchema) -> int:
     """Operands with strided shards, for the statistics."""
-    return sum(_torch.has_strided(spec.placements) for spec in _specs(schema.args_schema))
+    specs: list[DTensorSpec] = []
+    for arg in schema.args_schema:
+        items = arg if isinstance(arg, (list, tuple)) else (arg,)
+        specs += [item for item in items if isinstance(item, DTensorSpec)]
+    kinds = {type(placement) for spec in specs for placement in spec.placements}
+    if not any(issubclass(kind, StridedShard) for kind in kinds):
+        return 0
+    return sum(_torch.has_strided(spec.placements) for spec in specs)
 
 
 def _propagate(schema: OpSchema) -> OutputSharding:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from .. import _core, _torch
 from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
 from ..engine import Choice, Question
+from ..outputs import alike
 
 __all__ = [
     "REPLICATE",
@@ -159,12 +160,20 @@ class FollowRule:
 def _costs(candidate: Candidate, operands: Sequence[DTensorSpec], price: Price) -> list[float]:
     if candidate.costs is not None:
         return list(candidate.costs)
-    return [
-        0.0
-        if spec.placements == wanted and _has_order_of_candidate(spec, candidate)
-        else price(spec, _target(spec, wanted, candidate))
-        for spec, wanted in zip(operands, candidate.operands, strict=True)
-    ]
+    known: dict[object, float] = {}
+    costs: list[float] = []
+    for spec, own, wanted in zip(operands, alike(operands), candidate.operands, strict=True):
+        key = own, id(wanted)
+        if key not in known:
+            known[key] = _cost(spec, wanted, candidate, price)
+        costs.append(known[key])
+    return costs
+
+
+def _cost(spec: DTensorSpec, wanted: Placements, candidate: Candidate, price: Price) -> float:
+    if spec.placements == wanted and _has_order_of_candidate(spec, candidate):
+        return 0.0
+    return price(spec, _target(spec, wanted, candidate))
 
 
 def _has_order_of_candidate(spec: DTensorSpec, candidate: Candidate) -> bool:
