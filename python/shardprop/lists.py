@@ -6,7 +6,6 @@ the same answer, so they are asked once and share the specs of the answer.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeGuard
@@ -19,8 +18,6 @@ from .outputs import SpecMaker, differs
 Choose = Callable[[Question], Choice]
 
 __all__ = ["Elements", "decide_list_op", "is_tensor_list"]
-
-_spec_key = functools.partial(_core.spec_key, by_address=True)
 
 
 def is_tensor_list(arg: object) -> TypeGuard[Sequence[DTensorSpec]]:
@@ -71,7 +68,10 @@ class Elements:
 
     def _keys(self, lists: Sequence[Sequence[DTensorSpec]]) -> Iterator[tuple[object, ...]]:
         """Per element what prices, rule and metadata can see of it; of a scalar only its type."""
-        specs = [map(_spec_key, items) for items in lists]
+        by_address = itertools.repeat(
+            True
+        )  # given by position: by name it takes half as long again
+        specs = [map(_core.spec_key, items, by_address) for items in lists]
         scalars = [map(type, items) for items in self._arguments(self._is_scalar_list)]
         return zip(*specs, *scalars, strict=True)
 
