@@ -1,4 +1,4 @@
-"""The adapter: the ONLY file that imports private names of torch.
+"""The adapter: it alone imports private names of torch (and its part `_torch_ops`).
 
 What differs between torch versions is decided here, by looking at what the installed torch has,
 and given to the rest of the package as plain functions and constants.
@@ -10,12 +10,13 @@ import functools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
 import torch
+from torch import SymInt
 from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 from torch._subclasses import FakeTensor, FakeTensorMode
@@ -29,8 +30,6 @@ from torch.distributed.tensor import (
     Replicate,
     Shard,
     _collective_utils,
-    _decompositions,
-    _dispatch,
     _op_schema,
     _redistribute,
     _utils,
@@ -38,13 +37,22 @@ from torch.distributed.tensor import (
 from torch.distributed.tensor import _sharding_prop as _prop
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
-from torch.distributed.tensor._ops import _math_ops
+from torch.distributed.tensor._ops import _math_ops, _view_ops
 from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
 from torch.distributed.tensor._ops import utils as _ops_utils
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.distributed.tensor.placement_types import _MaskPartial
 from torch.distributed.tensor.placement_types import _StridedShard as StridedShard
-from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.fx.experimental.symbolic_shapes import (
+    GuardOnDataDependentSymNode as DataDependentError,
+)
+from torch.fx.experimental.symbolic_shapes import (
+    expect_true,
+    free_symbols,
+    guard_or_false,
+    guard_or_true,
+    statically_known_true,
+)
 from torch.utils._mode_utils import no_dispatch
 
 from . import _core
@@ -57,6 +65,7 @@ tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
 
 __all__ = [
     "DTensorSpec",
+    "DataDependentError",
     "DeviceMesh",
     "FakeTensorMode",
     "IntLike",
@@ -69,9 +78,11 @@ __all__ = [
     "Shard",
     "ShardingPlaceholder",
     "StridedShard",
+    "SymInt",
     "TensorMeta",
     "TransformInfo",
     "are_we_tracing",
+    "free_symbols",
     "in_local_tensor_mode",
     "statically_known_true",
     "tree_leaves",
@@ -169,15 +180,52 @@ def mesh_of(schema: OpSchema) -> DeviceMesh:
     return _utils.try_find_mesh_from_args(schema.op, args)
 
 
+# --- symbolic sizes ---------------------------------------------------------------------------
+
+# Conditions on sizes are plain bools where the sizes are plain; those are answered at once.
+
+
+def known(condition: bool) -> bool:
+    """Is it true, as far as can be told now? What is told adds a guard."""
+    return condition if isinstance(condition, bool) else guard_or_false(condition)
+
+
+def maybe(condition: bool) -> bool:
+    """Is it true, or can it not be told now? What is told adds a guard."""
+    return condition if isinstance(condition, bool) else guard_or_true(condition)
+
+
+def holds(condition: bool) -> bool:
+    """Take it to be true, and have it checked when the program runs if it cannot be told now."""
+    return condition if isinstance(condition, bool) else expect_true(condition)
+
+
+def split_factors_match(expected: int, actual: int) -> bool:
+    """Are two split factors the same? User's hints for unbacked sizes count, and are checked."""
+    if isinstance(expected, int) and isinstance(actual, int):
+        return expected == actual
+    return _view_ops._split_factor_matches(expected, actual)
+
+
+def split_factor_has_hint(factor: SymInt) -> bool:
+    """May a symbolic split factor be made a number, by user's hints for unbacked sizes?"""
+    return _view_ops._explicit_unbacked_hint(factor) is not None
+
+
 # --- rules ------------------------------------------------------------------------------------
+
+
+def is_read_out(op: OpOverload) -> bool:
+    """Does the op read a number out of a tensor? torch takes the local one, whatever its layout."""
+    return op is torch.ops.aten._local_scalar_dense.default
 
 
 def single_dim_rule(op: OpOverload) -> Any | None:
     """torch's single-dim rule for an op, looked up at the moment of use.
 
-    torch has a rule for ``_local_scalar_dense`` but decides it before it looks.
+    torch has a rule for ``_local_scalar_dense`` but decides it before it looks (`is_read_out`).
     """
-    if op is torch.ops.aten._local_scalar_dense.default:
+    if is_read_out(op):
         return None
     return propagator().op_single_dim_strategy_funcs.get(op)
 
@@ -185,8 +233,6 @@ def single_dim_rule(op: OpOverload) -> Any | None:
 def why_no_single_dim_rule(op: OpOverload) -> str:
     """How torch decides an op that has no single-dim rule."""
     prop = propagator()
-    if op is torch.ops.aten._local_scalar_dense.default:
-        return "local scalar"
     if op in prop.op_strategy_funcs:
         return "full-mesh strategy"
     if op in prop.op_to_rules:
@@ -283,53 +329,6 @@ def strategy_schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any
 def elementwise_overload(op: OpOverload) -> OpOverload:
     """The scalar op whose rule torch uses for one element of a list op."""
     return _single_dim._resolve_foreach_elementwise_overload(op) or op
-
-
-# --- which ops there are ----------------------------------------------------------------------
-
-# The handlers of torch's dispatcher that ask the propagator and do something more around it.
-_ASKING_HANDLERS = frozenset(
-    getattr(_dispatch, name)
-    for name in ("argminmax_handler", "convolution_handler", "convolution_backward_handler")
-)
-
-
-def ops_with_a_rule() -> set[OpOverload]:
-    """Ops in one of torch's three registries of rules."""
-    prop = propagator()
-    return {*prop.op_single_dim_strategy_funcs, *prop.op_strategy_funcs, *prop.op_to_rules}
-
-
-def handlers_instead_of_propagation() -> Mapping[OpOverload, Callable[..., Any]]:
-    """Ops that torch's dispatcher hands to a function which asks for no decision about them."""
-    handlers = DTensor._op_dispatcher._custom_op_handlers
-    return {op: handler for op, handler in handlers.items() if handler not in _ASKING_HANDLERS}
-
-
-def has_decomposition(op: OpOverload) -> bool:
-    """Would torch trace a decomposition for the op if it had no rule?"""
-    return _decompositions.DecompShardingStrategy.has_decomp(op)
-
-
-def all_ops() -> Iterator[OpOverload]:
-    """Every overload that the dispatcher knows."""
-    for name in torch._C._dispatch_get_all_op_names():
-        qualified, _, overload = name.partition(".")
-        namespace, _, packet = qualified.partition("::")
-        found = getattr(getattr(torch.ops, namespace), packet)
-        yield getattr(found, overload or "default")
-
-
-def comes_apart_above(op: OpOverload) -> bool:
-    """Is the op composite, so that autograd takes it apart before DTensor sees it?
-
-    In inference mode there is no autograd, and DTensor gets the op whole.
-    """
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    name = op.name()  # type: ignore[no-untyped-call]
-    key = torch._C.DispatchKey
-    is_composite = has_kernel(name, key.CompositeImplicitAutograd)
-    return is_composite and not (has_kernel(name, key.CPU) or has_kernel(name, key.CUDA))
 
 
 # --- metadata of outputs ----------------------------------------------------------------------

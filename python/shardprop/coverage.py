@@ -10,9 +10,9 @@ from enum import Enum
 
 import torch
 
-from . import _torch
+from . import _torch, _torch_ops
 from ._torch import OpOverload
-from .decision import is_own, rule_of
+from .decision import decomposes, rule_of
 from .op_facts import op_facts
 
 __all__ = ["EXCEPTIONS", "Coverage", "Decider", "OpCoverage", "coverage"]
@@ -26,6 +26,7 @@ class Decider(Enum):
 
     CORE_RULE = "core rule"  # the core, by torch's single-dim rule
     OWN_RULE = "own rule"  # the core, by a rule of `shardprop.rules`
+    DECOMPOSITION = "decomposition"  # the core, by what the op decomposes into
     CUSTOM_HANDLER = "custom handler"  # nobody: torch's dispatcher asks for no decision
     FALLBACK = "fallback"  # torch's own code, with prices from the core
 
@@ -128,28 +129,31 @@ def coverage() -> Coverage:
     or else a decomposition that it traces and a tensor among their arguments (an op that takes no
     tensor never meets a DTensor).
     """
-    ops = _torch.ops_with_a_rule() | set(_torch.handlers_instead_of_propagation())
-    ops |= {op for op in _torch.all_ops() if _may_decompose(op)}
+    ops = _torch_ops.ops_with_a_rule() | set(_torch_ops.handlers_instead_of_propagation())
+    ops |= {op for op in _torch_ops.all_ops() if _may_decompose(op)}
     return Coverage(tuple(sorted(_covered(ops), key=lambda op: op.op)))
 
 
 def _may_decompose(op: OpOverload) -> bool:
-    return op_facts(op).takes_tensors and _torch.has_decomposition(op)
+    return op_facts(op).takes_tensors and _torch_ops.has_decomposition(op)
 
 
 def _covered(ops: Iterable[OpOverload]) -> Iterable[OpCoverage]:
-    handlers = _torch.handlers_instead_of_propagation()
+    handlers = _torch_ops.handlers_instead_of_propagation()
     for op in ops:
         handler = handlers.get(op)
         if handler is not None:
             decider, how = Decider.CUSTOM_HANDLER, getattr(handler, "__name__", repr(handler))
         else:
             decider, how = _who_decides(op)
-        yield OpCoverage(str(op), decider, how, _torch.comes_apart_above(op))
+        yield OpCoverage(str(op), decider, how, _torch_ops.comes_apart_above(op))
 
 
 def _who_decides(op: OpOverload) -> tuple[Decider, str | None]:
     rule = rule_of(op)
-    if rule is None:
-        return Decider.FALLBACK, _torch.why_no_single_dim_rule(op)
-    return (Decider.OWN_RULE if is_own(rule) else Decider.CORE_RULE), None
+    if rule is not None:
+        is_torchs = rule is _torch.single_dim_rule(op)
+        return (Decider.CORE_RULE if is_torchs else Decider.OWN_RULE), None
+    if decomposes(op):
+        return Decider.DECOMPOSITION, None
+    return Decider.FALLBACK, _torch.why_no_single_dim_rule(op)

@@ -8,6 +8,7 @@ from typing import Any
 from . import _core, _torch
 from ._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
 from .engine import Choice, OutputMeta, Question, choose
+from .errors import ShardpropError
 from .lists import Choose, Elements, decide_list_op, is_tensor_list
 from .metadata import output_meta
 from .op_facts import op_facts
@@ -15,15 +16,30 @@ from .outputs import output_sharding
 from .redistribution import Redistribution
 from .rules import FollowRule, RowRule, own_rule
 
-__all__ = ["ask", "decide", "question_of", "rule_of"]
+__all__ = ["ReadOut", "ask", "decide", "decomposes", "question_of", "rule_of"]
 
 # What the body of a rule of ours raises on arguments that it does not expect.
 _UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
 
 
+class ReadOut:
+    """The rule of an op that reads a number out of a tensor: nothing is placed, nothing moves."""
+
+
+_READ_OUT = ReadOut()
+
+
 def rule_of(op: OpOverload) -> Any | None:
     """torch's single-dim rule for an op, or else ours; None if neither has one."""
+    if _torch.is_read_out(op):
+        return _READ_OUT
     return _torch.single_dim_rule(op) or own_rule(op)
+
+
+def decomposes(op: OpOverload) -> bool:
+    """Does the core decide an op without a rule, by what it decomposes into? Not yet: torch traces
+    the decomposition and decides."""
+    return False
 
 
 def is_own(rule: Any) -> bool:
@@ -65,7 +81,7 @@ def ask(rule: Any, redistribution: Redistribution) -> Choose:
                 return choose(question, rule)
             with redistribution.one_decision():
                 return rule.choose(question, redistribution.cost)
-        except _core.RuleError:
+        except (_core.RuleError, ShardpropError):
             raise
         except _UNEXPECTED as error:
             reason = f"arguments that our rule does not expect ({type(error).__name__})"
@@ -81,6 +97,8 @@ def decide(schema: OpSchema, rule: Any, redistribution: Redistribution) -> Outpu
         _core.Unsupported, _core.RuleError, NoStrategyError: as `choose` does.
         Exception: what torch raises while it computes the output's metadata or asks the rule.
     """
+    if rule is _READ_OUT:
+        return OutputSharding(None, schema)
     is_list = op_facts(schema.op).is_list_op and any(map(is_tensor_list, schema.args_schema))
     elements = Elements(schema) if is_list else None
     meta = elements.meta(output_meta) if elements else output_meta(schema)

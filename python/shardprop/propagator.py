@@ -13,6 +13,7 @@ from .decision import decide, rule_of
 from .engine import NoStrategyError
 from .errors import ShardpropError
 from .redistribution import Redistribution
+from .rules.views import forget_dim_maps
 from .stats import Recorder, Stats
 
 __all__ = [
@@ -139,5 +140,6 @@ def reset_stats() -> None:
 def clear_caches() -> None:
     """Forget plans and decisions, ours and torch's."""
     redistribution.clear()
+    forget_dim_maps()
     _torch.forget_plans()
     _torch.forget_decisions()

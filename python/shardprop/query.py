@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _core, _torch
 from ._torch import DTensorSpec, OpOverload, OutputSharding, Placement
-from .decision import ask, question_of, rule_of
+from .decision import ReadOut, ask, question_of, rule_of
 from .engine import NoStrategyError
 from .errors import ShardpropError
 from .metadata import output_meta
@@ -70,6 +70,8 @@ def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
             or no strategy is valid; the message names operator and operand.
     """
     rule = rule_of(op)
+    if isinstance(rule, ReadOut):
+        raise ShardpropError(f"{op}: Expected an op on tensors, got one that reads a number out.")
     if rule is None:
         raise ShardpropError(
             f"{op}: Expected an op with a rule, got one that torch decides by "

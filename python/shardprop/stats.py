@@ -14,7 +14,8 @@ __all__ = ["Recorder", "Stats"]
 
 @dataclass(frozen=True)
 class Stats:
-    """A snapshot. Elements of list ops that were decided together count as one decision.
+    """A snapshot. Elements of list ops that were decided together count as one decision; decisions
+    inside another (of the ops that an op decomposes into) count as part of it.
 
     Attributes:
         decisions: Decisions made by the core.
@@ -59,20 +60,29 @@ class Recorder:
             self._strided_fallbacks = 0
             self._seconds = 0.0
 
+    def _is_nested(self) -> bool:
+        return getattr(self._depth, "value", 0) > 1
+
     def decided(self, strided: int) -> None:
         """The core decided; `strided` operands had strided shards."""
+        if self._is_nested():
+            return
         with self._lock:
             self._decisions += 1
             self._strided += strided
 
     def delegated(self, reason: str, strided: int) -> None:
         """torch's own function decided an op without a single-dim rule."""
+        if self._is_nested():
+            return
         with self._lock:
             self._delegated[reason] += 1
             self._strided += strided
 
     def fell_back(self, reason: str, strided: int) -> None:
         """The core declined."""
+        if self._is_nested():
+            return
         with self._lock:
             self._fallbacks[reason] += 1
             self._strided += strided
@@ -84,13 +94,13 @@ class Recorder:
             self._price_fallbacks[reason] += 1
 
     @contextmanager
-    def timed(self) -> Iterator[bool]:
-        """Adds the time of the block, unless inside another; yields whether it is outermost."""
+    def timed(self) -> Iterator[None]:
+        """Adds the time of the block, which is one decision, unless inside another."""
         depth = getattr(self._depth, "value", 0)
         self._depth.value = depth + 1
         start = perf_counter()
         try:
-            yield depth == 0
+            yield
         finally:
             self._depth.value = depth
             if depth == 0:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, _collective_utils, _redistribute, distribute_tensor
+from torch.distributed.tensor._op_schema import OpSchema, StrategyType
 from torch.distributed.tensor._ops.single_dim_strategy import register_single_dim_strategy
 from torch.distributed.tensor._ops.utils import generate_redistribute_costs
 
@@ -83,12 +84,29 @@ def test_an_unknown_policy_is_refused() -> None:
     assert not shardprop.is_enabled()
 
 
-def test_full_mesh_strategies_are_counted_as_delegated(mesh_of: MeshOf) -> None:
+def test_a_full_mesh_strategy_of_the_program_is_counted_as_delegated(
+    mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strategies = DTensor._op_dispatcher.sharding_propagator.op_strategy_funcs
+    torch_strategy = strategies[torch.ops.aten.stack.default]
+
+    def own(schema: OpSchema) -> StrategyType:
+        return torch_strategy(schema)
+
+    monkeypatch.setitem(strategies, torch.ops.aten.stack.default, own)
     x = dtensor(mesh_of(2), (8, 8), [S(0)])
     with shardprop.enabled():
-        x.view(4, 2, 8)
+        assert torch.stack([x, x]).placements == (S(1),)
     assert shardprop.stats().delegated == {"full-mesh strategy": 1}
     assert shardprop.stats().decisions == 0
+
+
+def test_a_number_read_out_of_a_tensor_is_a_decision(mesh_of: MeshOf) -> None:
+    x = dtensor(mesh_of(2), (), [R])
+    with shardprop.enabled():
+        x.item()
+    assert shardprop.stats().delegated == {}
+    assert shardprop.stats().decisions == 1
 
 
 def test_a_rule_registered_later_is_seen(mesh_of: MeshOf) -> None:

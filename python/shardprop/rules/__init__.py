@@ -15,6 +15,7 @@ from . import (
     pooling,
     reductions,
     slicing,
+    views,
 )
 from .follow import FollowRule
 from .rows import RowRule
@@ -32,6 +33,7 @@ _FAMILIES = (
     pooling,
     reductions,
     slicing,
+    views,
 )
 _RULES: dict[OpOverload, FollowRule | RowRule] = {
     op: rule for family in _FAMILIES for op, rule in family.RULES.items()
