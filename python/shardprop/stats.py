@@ -19,9 +19,10 @@ class Stats:
 
     Attributes:
         decisions: Decisions made by the core.
-        delegated: Decisions of ops that have no single-dim rule, by reason: torch's own function
-            enumerates, the core prices.
-        fallbacks: Decisions of ops with a single-dim rule that the core declined, by reason.
+        delegated: Decisions of ops that have no rule, torch's or ours, by reason: torch's own
+            function enumerates, the core prices.
+        fallbacks: Decisions of ops with a rule that were left to torch, by reason; where torch
+            refuses the op, that is how its own error is raised.
         strided_operands: Operands with strided shards, over all decisions.
         strided_fallbacks: Those of them in `fallbacks`.
         seconds: Time spent in propagation, nested calls counted once.
