@@ -22,6 +22,10 @@ ASKED = {
     "engine": {1: 100, 2: 1_000, 3: 5_000, 4: 20_000},
     "engine strided bmm": {2: 10_000},
     "foreach_add on 300 parameters": {1: 30, 2: 100},
+    **{
+        f"first {job} on 300 parameters": {1: 30, 2: 100}
+        for job in ("AdamW step", "fused AdamW step", "SGD step", "clip_grad_norm_")
+    },
     "plan graph": {4: 10_000},
     "miss mm": {1: 10, 2: 50, 3: 400, 4: 4_000},
 }

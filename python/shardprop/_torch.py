@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import functools
 import sys
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import SymInt
 from torch._C._dynamo import eval_frame as _eval_frame
+from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
-from torch._subclasses import FakeTensorMode
+from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
 from torch.distributed._local_tensor import local_tensor_mode
 from torch.distributed.device_mesh import DeviceMesh
@@ -27,6 +28,8 @@ from torch.distributed.tensor import (
     Replicate,
     Shard,
     _collective_utils,
+    _decompositions,
+    _dispatch,
     _op_schema,
     _redistribute,
     _utils,
@@ -50,6 +53,7 @@ from torch.fx.experimental.symbolic_shapes import (
     guard_or_true,
     statically_known_true,
 )
+from torch.utils._mode_utils import no_dispatch
 
 from . import _core
 from .sizes import read_size
@@ -64,6 +68,8 @@ __all__ = [
     "DTensorSpec",
     "DataDependentError",
     "DeviceMesh",
+    "FakeTensor",
+    "FakeTensorMode",
     "IntLike",
     "OpOverload",
     "OpSchema",
@@ -80,6 +86,7 @@ __all__ = [
     "are_we_tracing",
     "free_symbols",
     "in_local_tensor_mode",
+    "no_dispatch",
     "statically_known_true",
     "tree_leaves",
 ]
@@ -145,31 +152,9 @@ def forces_graph_plan() -> bool:
 # --- symbolic sizes ---------------------------------------------------------------------------
 
 
-class _OneCut:
-    """All that torch's test of shardability reads of a spec: one tensor dim, cut once."""
-
-    placements = (Shard(0),)
-
-    def __init__(self, pieces: int) -> None:
-        self.mesh = self
-        self._pieces = pieces
-
-    def size(self, mesh_dim: int) -> int:
-        return self._pieces
-
-
-def can_be_cut(size: Any, pieces: int, allow_unbacked: bool | None) -> bool:
-    """torch's test whether a dim of `size` can be sharded over `pieces` ranks, with its guards.
-
-    Raises:
-        _core.Unsupported: torch would raise, since only the data can tell.
-    """
-    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-
-    try:
-        return _ops_utils.is_tensor_shardable((size,), _OneCut(pieces), allow_unbacked)  # type: ignore[arg-type]
-    except GuardOnDataDependentSymNode:
-        raise _core.Unsupported("size that only the data can tell") from None
+def is_shardable(shape: Sequence[Any], spec: Any, allow_unbacked: bool | None) -> bool:
+    """torch's test of shardability, with its guards; of `spec` it reads placements and mesh."""
+    return _ops_utils.is_tensor_shardable(shape, spec, allow_unbacked)
 
 
 def local_gigabytes(spec: DTensorSpec) -> Any:
@@ -194,34 +179,17 @@ def index_of_least_cost(costs: list[Any]) -> int:
 
 # --- the mesh ---------------------------------------------------------------------------------
 
-_meshes: dict[int, tuple[weakref.ref[DeviceMesh], _core.Mesh]] = {}
+
+def mesh_topology(mesh: DeviceMesh) -> Any:
+    """torch's prices of the links of a mesh."""
+    return _collective_utils.MeshTopoInfo.build_from_mesh(mesh)
 
 
-def core_mesh(mesh: DeviceMesh) -> _core.Mesh:
-    """The core's view of a mesh, made once per mesh object.
-
-    Raises:
-        _core.Unsupported: the mesh has no dims, more than 8, or one of size 0.
-    """
-    local = in_local_tensor_mode()
-    known = _meshes.get(id(mesh))
-    if known is not None and known[0]() is mesh and not local:
-        return known[1]
-    topology = _collective_utils.MeshTopoInfo.build_from_mesh(mesh)
-    coordinate: Sequence[int] | None = None
-    if mesh._is_current_rank_part_of_mesh():
-        # In LocalTensorMode the coordinate is one per rank; prices do not depend on it.
-        coordinate = [0] * mesh.ndim if local else list(mesh.get_coordinate())  # type: ignore[arg-type]
-    core = _core.Mesh(
-        topology.mesh_dim_devices,
-        topology.mesh_dim_bandwidth,
-        topology.mesh_dim_latency,
-        coordinate,
-    )
-    if not local:
-        key = id(mesh)
-        _meshes[key] = (weakref.ref(mesh, lambda _: _meshes.pop(key, None)), core)
-    return core
+def coordinate_in(mesh: DeviceMesh) -> Sequence[int] | None:
+    """Where this rank is in a mesh; None if it is not. In LocalTensorMode it is everywhere."""
+    if not mesh._is_current_rank_part_of_mesh():
+        return None
+    return [0] * mesh.ndim if in_local_tensor_mode() else list(mesh.get_coordinate())  # type: ignore[arg-type]
 
 
 def mesh_of(schema: OpSchema) -> DeviceMesh:
@@ -321,29 +289,6 @@ def validate_meta_count(schema: OpSchema, meta: object) -> None:
     _prop._validate_tensor_meta_count(schema, meta)  # type: ignore[arg-type]
 
 
-def shard_kinds(specs: Sequence[DTensorSpec]) -> list[int]:
-    """Kinds of sharding seen, 0 for Shard and else a split factor, in the order of torch's set."""
-    unique: set[Placement] = set()
-    for spec in specs:
-        unique.update(spec.placements)
-    kinds: list[int] = []
-    for placement in unique:
-        if isinstance(placement, StridedShard):
-            kind = int(placement.split_factor)
-        elif isinstance(placement, Shard):
-            kind = 0
-        else:
-            continue
-        if kind not in kinds:
-            kinds.append(kind)
-    return kinds
-
-
-def is_shard(placement: Placement) -> bool:
-    """A shard, plain or strided."""
-    return isinstance(placement, (Shard, StridedShard))
-
-
 def is_evenly_shardable(spec: DTensorSpec, placements: tuple[Placement, ...]) -> bool:
     """torch's test for shards of one size; of `spec`, if it had these placements."""
     wanted = DTensorSpec(spec.mesh, placements, tensor_meta=spec.tensor_meta)
@@ -370,6 +315,71 @@ def strategy_schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any
 def elementwise_overload(op: OpOverload) -> OpOverload:
     """The scalar op whose rule torch uses for one element of a list op."""
     return _single_dim._resolve_foreach_elementwise_overload(op) or op
+
+
+# --- which ops there are ---------------------------------------------------------------------
+
+# The handlers of torch's dispatcher that ask the propagator and do something more around it.
+_ASKING_HANDLERS = frozenset(
+    getattr(_dispatch, name)
+    for name in ("argminmax_handler", "convolution_handler", "convolution_backward_handler")
+)
+
+
+def ops_with_a_rule() -> set[OpOverload]:
+    """Ops in one of torch's three registries of rules."""
+    prop = propagator()
+    return {*prop.op_single_dim_strategy_funcs, *prop.op_strategy_funcs, *prop.op_to_rules}
+
+
+def handlers_instead_of_propagation() -> Mapping[OpOverload, Callable[..., Any]]:
+    """Ops that torch's dispatcher hands to a function which asks for no decision about them."""
+    handlers = DTensor._op_dispatcher._custom_op_handlers
+    return {op: handler for op, handler in handlers.items() if handler not in _ASKING_HANDLERS}
+
+
+def has_decomposition(op: OpOverload) -> bool:
+    """Would torch trace a decomposition for the op if it had no rule?"""
+    return _decompositions.DecompShardingStrategy.has_decomp(op)
+
+
+def all_ops() -> Iterator[OpOverload]:
+    """Every overload that the dispatcher knows."""
+    for name in torch._C._dispatch_get_all_op_names():
+        qualified, _, overload = name.partition(".")
+        namespace, _, packet = qualified.partition("::")
+        found = getattr(getattr(torch.ops, namespace), packet)
+        yield getattr(found, overload or "default")
+
+
+def comes_apart_above(op: OpOverload) -> bool:
+    """Is the op composite, so that autograd takes it apart before DTensor sees it?
+
+    In inference mode there is no autograd, and DTensor gets the op whole.
+    """
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    name = op.name()  # type: ignore[no-untyped-call]
+    key = torch._C.DispatchKey
+    is_composite = has_kernel(name, key.CompositeImplicitAutograd)
+    return is_composite and not (has_kernel(name, key.CPU) or has_kernel(name, key.CUDA))
+
+
+# --- metadata of outputs ----------------------------------------------------------------------
+
+
+def may_be_symbolic() -> bool:
+    """Is somebody's fake mode around, where sizes may be symbols and tensors have real values?"""
+    return are_we_tracing() or detect_fake_mode() is not None
+
+
+def torch_output_meta(schema: OpSchema) -> Any:
+    """The metadata of an op's outputs, computed by torch."""
+    return propagator()._propagate_tensor_meta_non_cached(schema)
+
+
+def fake_mode_lock() -> AbstractContextManager[Any]:
+    """What torch holds while it uses a fake mode: nothing, unless a test has put a lock there."""
+    return _prop.ShardingPropagator._fake_mode_lock
 
 
 # --- propagation ------------------------------------------------------------------------------

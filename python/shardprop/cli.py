@@ -1,25 +1,24 @@
-"""The command line: `shardprop demo`, the same as `python -m shardprop demo`."""
+"""The command line: `shardprop demo` and `coverage`, the same as `python -m shardprop ...`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+
+if TYPE_CHECKING:
+    from .coverage import Coverage, Decider
 
 app = typer.Typer(
     name="shardprop",
     help="Compiled sharding propagation for PyTorch DTensor.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",  # reflows the paragraphs of a docstring
     pretty_exceptions_enable=False,  # a failed worker has a traceback of its own to show
 )
-
-
-@app.callback()
-def _root() -> None:
-    """Keeps `demo` a sub-command: typer runs a lone command without its name."""
 
 
 @app.command()
@@ -68,6 +67,97 @@ def demo(
     outcome = run()
     _print(outcome.values if as_json else outcome.lines)
     raise typer.Exit(0 if outcome.good else 1)
+
+
+@app.command()
+def coverage(
+    op: Annotated[
+        str, typer.Option(metavar="SUBSTRING", help="Only ops with this in their name.")
+    ] = "",
+    who: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only ops that are decided so; the beginning of the name is enough, as in 'own'.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """List every op that DTensor can be asked to decide, and who decides it under shardprop.
+
+    Listed are the op overloads that have, in the installed torch, a rule in one of DTensor's three
+    registries, a handler in its dispatcher, or a decomposition that DTensor would trace for want of
+    a rule. Composite ops among them reach DTensor in inference mode only, since autograd takes them
+    apart first. Ops that take no tensor are left out.
+
+    Who decides:
+
+    - core rule: the core searches the rows of torch's single-dim rule
+    - own rule: a rule of shardprop stands for torch's full-mesh strategy
+    - decomposition: the core, by what the op decomposes into
+    - custom handler: nobody, torch's dispatcher runs a function that asks for no decision
+    - fallback: torch's own code
+
+    Percentages are of the ops that --op leaves. Exit codes:
+
+    - 0: none of them falls back, save the exceptions that are shown with their reasons
+    - 1: one of them does
+    - 2: the request makes no sense: an unknown NAME, or no such op
+    """
+    from .coverage import coverage as all_ops
+
+    found = all_ops().named(op)
+    if not found.ops:
+        _refuse(f"Expected a part of an op's name, got {op!r}, which is in none.")
+    shown = found if who is None else found.decided_by(_decider(who))
+    if as_json:
+        _print({**found.summary(), "ops": shown.as_json()})
+    else:
+        _print_coverage(found, shown)
+    raise typer.Exit(1 if found.gaps() else 0)
+
+
+def _decider(who: str) -> Decider:
+    from .coverage import Decider
+
+    named = [decider for decider in Decider if decider.value.startswith(who)]
+    if len(named) != 1:
+        names = ", ".join(decider.value for decider in Decider)
+        _refuse(f"Expected one of {names}; got {who!r}.")
+    return named[0]
+
+
+def _print_coverage(found: Coverage, shown: Coverage) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from .coverage import Decider
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    ops = Table("op", "who decides", "how", "reached", box=None)
+    for op in shown.ops:
+        reached = "in inference mode" if op.composite else ""
+        how = op.how or ""
+        ops.add_row(
+            op.op, op.decider.value, f"{how}: {op.exception}" if op.exception else how, reached
+        )
+    console.print(ops, markup=False)
+    usual = found.reached_always()
+    sums = Table("", "ops", "percent", "without composites", "percent", box=None)
+    for decider in Decider:
+        cells = (
+            part
+            for c in (found, usual)
+            for part in (str(c.count(decider)), f"{c.percent(decider):.2f}")
+        )
+        sums.add_row(decider.value, *cells)
+    sums.add_row("all", str(len(found.ops)), "", str(len(usual.ops)), "")
+    console.print()
+    console.print(sums)
+    for how, count in found.fallbacks().most_common():
+        console.print(f"fallback: {count} by torch's {how}", markup=False, highlight=False)
 
 
 def _print(what: Mapping[str, object] | Iterable[str]) -> None:

@@ -10,12 +10,13 @@ from ._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
 from .engine import Choice, OutputMeta, Question, choose
 from .errors import ShardpropError
 from .lists import Choose, Elements, decide_list_op, is_tensor_list
+from .metadata import output_meta
 from .op_facts import op_facts
 from .outputs import output_sharding
 from .redistribution import Redistribution
 from .rules import FollowRule, RowRule, own_rule
 
-__all__ = ["ReadOut", "ask", "decide", "output_meta", "question_of", "rule_of"]
+__all__ = ["ReadOut", "ask", "decide", "decomposes", "question_of", "rule_of"]
 
 # What the body of a rule of ours raises on arguments that it does not expect.
 _UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
@@ -33,6 +34,12 @@ def rule_of(op: OpOverload) -> Any | None:
     if _torch.is_read_out(op):
         return _READ_OUT
     return _torch.single_dim_rule(op) or own_rule(op)
+
+
+def decomposes(op: OpOverload) -> bool:
+    """Does the core decide an op without a rule, by what it decomposes into? Not yet: torch traces
+    the decomposition and decides."""
+    return False
 
 
 def is_own(rule: Any) -> bool:
@@ -81,11 +88,6 @@ def ask(rule: Any, redistribution: Redistribution) -> Choose:
             raise _core.Unsupported(reason) from error
 
     return choose_by_own_rule
-
-
-def output_meta(schema: OpSchema) -> OutputMeta:
-    """The outputs' metadata, as torch computes it."""
-    return _torch.propagator()._propagate_tensor_meta_non_cached(schema)  # type: ignore[no-any-return]
 
 
 def decide(schema: OpSchema, rule: Any, redistribution: Redistribution) -> OutputSharding:

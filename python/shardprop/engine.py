@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from . import _core, _torch
 from ._torch import DeviceMesh, DTensorSpec, OpOverload, Placement, TensorMeta
+from .kinds import has_strided, shard_kinds
+from .meshes import core_mesh
 from .op_facts import OpFacts, op_facts
 from .symbolic import SymbolicSizes
 
@@ -35,6 +37,9 @@ _VERDICTS = {
     3: "torch's planner finds no path",
     4: "search too large",
 }
+
+
+_NUMBERS = {bool, int, float, complex}
 
 
 class NoStrategyError(Exception):
@@ -131,6 +136,8 @@ class _Arguments:
             self.tensors += 1
             return item.tensor_meta
         if isinstance(item, (list, tuple)):
+            if {*map(type, item)} <= _NUMBERS:
+                return item  # a scalar for each of hundreds of list elements, maybe
             specs = [isinstance(x, DTensorSpec) for x in item]
             converted = [self._meta(x) for x in item]
             if any(specs):
@@ -217,10 +224,10 @@ def _candidate_specs(
 
 def strided_flag(operands: Sequence[DTensorSpec], placements: Sequence[Placement]) -> bool | None:
     """Do the strided shards of a candidate stand for a shard order? As the first operand says."""
-    if not any(isinstance(p, _torch.StridedShard) for p in placements):
+    if not has_strided(placements):
         return None
     for operand in operands:
-        if any(isinstance(p, _torch.StridedShard) for p in operand.placements):
+        if has_strided(operand.placements):
             return operand.use_strided_shard_as_shard_order
     return None
 
@@ -267,14 +274,14 @@ def prepare(question: Question, rule: Any) -> Prepared:
     outputs = getattr(rule, "outputs", None) or _num_outputs(question, facts, rows)
     listed = facts.first_return == "list" and _is_container(question.meta)
     arguments = (
-        _torch.core_mesh(mesh),
+        core_mesh(mesh),
         mesh,
         rows,
         outputs,
         operands,
         question.positional,
         _options(question, rule),
-        functools.partial(_torch.shard_kinds, operands),
+        functools.partial(shard_kinds, operands),
         _torch.are_we_tracing,
         _fixed_outputs(question, facts),
         _absent_outputs(question.meta),

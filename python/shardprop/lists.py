@@ -6,7 +6,8 @@ the same answer, so they are asked once and share the specs of the answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeGuard
 
 from . import _core, _torch
@@ -21,11 +22,9 @@ __all__ = ["Elements", "decide_list_op", "is_tensor_list"]
 
 def is_tensor_list(arg: object) -> TypeGuard[Sequence[DTensorSpec]]:
     """A list that torch takes apart: not empty, and nothing but tensors."""
-    return (
-        isinstance(arg, (list, tuple))
-        and len(arg) > 0
-        and all(isinstance(item, DTensorSpec) for item in arg)
-    )
+    if not isinstance(arg, (list, tuple)) or not arg:
+        return False
+    return all(issubclass(kind, DTensorSpec) for kind in {*map(type, arg)})
 
 
 class Elements:
@@ -42,46 +41,54 @@ class Elements:
 
     def __init__(self, schema: OpSchema) -> None:
         self._schema = schema
-        self._lists = [arg for arg in schema.args_schema if is_tensor_list(arg)]
-        self.length = len(self._lists[0])
-        if any(len(items) != self.length for items in self._lists):
+        self._args: tuple[Any, ...] = schema.args_schema
+        # Per argument, for there are few of those and many elements.
+        self._is_list = [is_tensor_list(arg) for arg in self._args]
+        lists = self._arguments(self._is_list)
+        self.length = len(lists[0])
+        if any(len(items) != self.length for items in lists):
             raise _core.Unsupported("tensor lists of different lengths")
         if any(is_tensor_list(value) for value in schema.kwargs_schema.values()):
             raise _core.Unsupported("tensor list as a keyword argument")
-        known: dict[tuple[object, ...], int] = {}
+        self._is_scalar_list = [
+            isinstance(arg, (list, tuple)) and len(arg) == self.length and not is_list
+            for arg, is_list in zip(self._args, self._is_list, strict=True)
+        ]
         self.group: list[int] = []
         self.first: list[int] = []
-        for index in range(self.length):
-            key = self._key(index)
+        known: dict[tuple[object, ...], int] = {}
+        for index, key in enumerate(self._keys(lists)):
             group = known.setdefault(key, len(known))
             if group == len(self.first):
                 self.first.append(index)
             self.group.append(group)
 
-    def _is_scalar_list(self, arg: object) -> TypeGuard[Sequence[object]]:
-        if is_tensor_list(arg):
-            return False
-        return isinstance(arg, (list, tuple)) and len(arg) == self.length
+    def _arguments(self, chosen: Sequence[bool]) -> list[Any]:
+        return list(itertools.compress(self._args, chosen))
 
-    def _key(self, index: int) -> tuple[object, ...]:
-        """What prices, rule and metadata can see of an element; of a scalar only its type."""
-        specs = [_core.spec_key(items[index], by_address=True) for items in self._lists]
-        scalars = [
-            type(arg[index]) for arg in self._schema.args_schema if self._is_scalar_list(arg)
-        ]
-        return (*specs, *scalars)
+    def _keys(self, lists: Sequence[Sequence[DTensorSpec]]) -> Iterator[tuple[object, ...]]:
+        """Per element what prices, rule and metadata can see of it; of a scalar only its type."""
+        by_address = itertools.repeat(
+            True
+        )  # given by position: by name it takes half as long again
+        specs = [map(_core.spec_key, items, by_address) for items in lists]
+        scalars = [map(type, items) for items in self._arguments(self._is_scalar_list)]
+        return zip(*specs, *scalars, strict=True)
 
     def at(self, index: int) -> tuple[Any, ...]:
         """The arguments for one element: lists of tensors give one, all else stays whole."""
-        return tuple(arg[index] if is_tensor_list(arg) else arg for arg in self._schema.args_schema)
+        return tuple(
+            arg[index] if is_list else arg
+            for arg, is_list in zip(self._args, self._is_list, strict=True)
+        )
 
     def representatives(self) -> OpSchema:
         """The op on the first element of each group."""
         args = tuple(
-            [arg[i] for i in self.first]
-            if is_tensor_list(arg) or self._is_scalar_list(arg)
-            else arg
-            for arg in self._schema.args_schema
+            [arg[i] for i in self.first] if is_list or is_scalar_list else arg
+            for arg, is_list, is_scalar_list in zip(
+                self._args, self._is_list, self._is_scalar_list, strict=True
+            )
         )
         return OpSchema(self._schema.op, args, self._schema.kwargs_schema, self._schema.schema_info)
 
@@ -119,49 +126,48 @@ class _Answers:
     def __init__(
         self, schema: OpSchema, elements: Elements, meta: OutputMeta, choose: Choose
     ) -> None:
-        self._elements = elements
-        self._arguments = schema.args_spec
-        self._meta = meta
+        self._group = elements.group
         self._questions = [_question(schema, elements, i, meta) for i in elements.first]
         self._choices = [choose(question) for question in self._questions]
-        self._makers = [SpecMaker(self._arguments, q.operands) for q in self._questions]
-        self._wanted: dict[tuple[int, int], DTensorSpec] = {}
-        self._outputs: dict[int, DTensorSpec] = {}
+        # The groups' first elements say what all of them would.
+        arguments = elements.representatives().args_spec
+        self._makers = [SpecMaker(arguments, q.operands) for q in self._questions]
 
-    def choice(self, index: int) -> Choice:
-        return self._choices[self._elements.group[index]]
+    def _spread(self, specs: Sequence[DTensorSpec]) -> list[DTensorSpec]:
+        """Per group to per element."""
+        return [specs[group] for group in self._group]
 
-    def wanted(self, index: int, operand: int) -> DTensorSpec:
-        group = self._elements.group[index]
-        if (group, operand) not in self._wanted:
-            self._wanted[group, operand] = self._makers[group].wanted(
-                self._questions[group].operands[operand], self._choices[group], operand
-            )
-        return self._wanted[group, operand]
+    def wanted(self, operand: int) -> list[DTensorSpec]:
+        """The specs that an operand is to have, per element."""
+        answers = zip(self._questions, self._choices, self._makers, strict=True)
+        return self._spread(
+            [
+                maker.wanted(question.operands[operand], choice, operand)
+                for question, choice, maker in answers
+            ]
+        )
 
-    def output(self, index: int) -> DTensorSpec:
-        group = self._elements.group[index]
-        if group not in self._outputs:
-            placements = self._choices[group].outputs[0]
-            meta = self._questions[group].meta
-            if placements is None or not isinstance(meta, _torch.TensorMeta):
-                raise _core.Unsupported("list element without tensor metadata")
-            self._outputs[group] = self._makers[group].make(
-                self._choices[group].mesh, placements, meta
-            )
-        return self._outputs[group]
+    def outputs(self) -> tuple[DTensorSpec, ...]:
+        """The specs of the outputs, of which every element has one."""
+        answers = zip(self._questions, self._choices, self._makers, strict=True)
+        return tuple(self._spread([_output(*answer) for answer in answers]))
 
 
-def _output_specs(
-    answers: _Answers, length: int, meta: OutputMeta
-) -> tuple[DTensorSpec, ...] | None:
+def _output(question: Question, choice: Choice, maker: SpecMaker) -> DTensorSpec:
+    if len(choice.outputs) != 1:
+        raise _core.Unsupported("list op with several outputs per element")
+    placements, meta = choice.outputs[0], question.meta
+    if placements is None or not isinstance(meta, _torch.TensorMeta):
+        raise _core.Unsupported("list element without tensor metadata")
+    return maker.make(choice.mesh, placements, meta)
+
+
+def _output_specs(answers: _Answers, meta: OutputMeta) -> tuple[DTensorSpec, ...] | None:
     if meta is None:
         return None
-    if not isinstance(meta, (list, tuple)) or any(
-        len(answers.choice(i).outputs) != 1 for i in range(length)
-    ):
+    if not isinstance(meta, (list, tuple)):
         raise _core.Unsupported("list op with several outputs per element")
-    return tuple(answers.output(i) for i in range(length))
+    return answers.outputs()
 
 
 def decide_list_op(
@@ -178,20 +184,16 @@ def decide_list_op(
     operand = 0
     for arg in schema.args_schema:
         if is_tensor_list(arg):
-            wanted: Sequence[DTensorSpec] = [
-                answers.wanted(i, operand) for i in range(elements.length)
-            ]
+            wanted = answers.wanted(operand)
             # Elements of a group have equal placements, so one of each is enough.
             moves = moves or any(differs(arg[i], wanted[i]) for i in elements.first)
             args.append(tuple(wanted) if isinstance(arg, tuple) else wanted)
             operand += 1
         elif isinstance(arg, DTensorSpec):
-            args.append(answers.wanted(0, operand))
+            args.append(answers.wanted(operand)[0])
             moves = moves or differs(arg, args[-1])  # type: ignore[arg-type]
             operand += 1
         else:
             args.append(arg)
     suggestion = OpSchema(schema.op, tuple(args), schema.kwargs_schema) if moves else None
-    return OutputSharding(
-        _output_specs(answers, elements.length, meta), suggestion, needs_redistribute=moves
-    )
+    return OutputSharding(_output_specs(answers, meta), suggestion, needs_redistribute=moves)

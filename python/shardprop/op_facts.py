@@ -24,6 +24,7 @@ class OpFacts:
         any_list_return: Some return is a list.
         out_arguments: Names of the ``out=`` arguments, in order.
         is_list_op: torch decides it element by element (foreach and fused ops).
+        takes_tensors: Some argument is a tensor, or may be one, or a list of them.
     """
 
     in_place: bool
@@ -33,6 +34,7 @@ class OpFacts:
     any_list_return: bool
     out_arguments: tuple[str, ...]
     is_list_op: bool
+    takes_tensors: bool
 
     @property
     def returns_tuple(self) -> bool:
@@ -67,4 +69,5 @@ def op_facts(op: OpOverload) -> OpFacts:
         any_list_return=any(isinstance(r.type, torch.ListType) for r in schema.returns),
         out_arguments=tuple(a.name for a in schema.arguments if a.is_out),
         is_list_op=name.startswith(("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")),
+        takes_tensors=any("Tensor" in str(a.type) for a in schema.arguments),
     )

@@ -12,6 +12,7 @@ from ._torch import DTensorSpec, OpSchema, OutputSharding, StridedShard
 from .decision import decide, rule_of
 from .engine import NoStrategyError
 from .errors import ShardpropError
+from .kinds import has_strided
 from .redistribution import Redistribution
 from .rules.views import forget_dim_maps
 from .stats import Recorder, Stats
@@ -37,10 +38,14 @@ _strict = False
 
 def _strided_operands(schema: OpSchema) -> int:
     """Operands with strided shards, for the statistics."""
-    specs = [
-        spec for spec in _torch.tree_leaves(schema.args_schema) if isinstance(spec, DTensorSpec)
-    ]
-    return sum(any(isinstance(p, StridedShard) for p in spec.placements) for spec in specs)
+    specs: list[DTensorSpec] = []
+    for arg in schema.args_schema:
+        items = arg if isinstance(arg, (list, tuple)) else (arg,)
+        specs += [item for item in items if isinstance(item, DTensorSpec)]
+    kinds = {type(placement) for spec in specs for placement in spec.placements}
+    if not any(issubclass(kind, StridedShard) for kind in kinds):
+        return 0
+    return sum(has_strided(spec.placements) for spec in specs)
 
 
 def _propagate(schema: OpSchema) -> OutputSharding:

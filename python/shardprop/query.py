@@ -7,9 +7,10 @@ from typing import Any
 
 from . import _core, _torch
 from ._torch import DTensorSpec, OpOverload, OutputSharding, Placement
-from .decision import ReadOut, ask, output_meta, question_of, rule_of
+from .decision import ReadOut, ask, question_of, rule_of
 from .engine import NoStrategyError
 from .errors import ShardpropError
+from .metadata import output_meta
 from .op_facts import op_facts
 from .outputs import output_sharding
 from .propagator import redistribution

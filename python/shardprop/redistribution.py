@@ -11,6 +11,7 @@ from typing import Any
 from . import _core, _torch
 from ._torch import DTensorSpec, Placement, TransformInfo
 from .errors import ShardpropError
+from .meshes import core_mesh
 from .sizes import is_symbolic
 from .stats import Recorder
 from .symbolic import symbolic_cost
@@ -98,7 +99,7 @@ class Redistribution:
         if history is None or _torch.are_we_tracing():
             history = _core.History()
         try:
-            cost = history.cost(_torch.core_mesh(src.mesh), src, dst, _torch.forces_graph_plan())
+            cost = history.cost(core_mesh(src.mesh), src, dst, _torch.forces_graph_plan())
         except _core.Unsupported as reason:
             return self._price_otherwise(src, dst, str(reason))
         if cost is None:
@@ -124,7 +125,7 @@ class Redistribution:
         """
         if src.mesh is not dst.mesh and src.mesh != dst.mesh:
             raise ShardpropError("Expected two specs on one mesh, got two meshes.")
-        mesh = _torch.core_mesh(src.mesh)
+        mesh = core_mesh(src.mesh)
         if not mesh.member:
             raise ShardpropError("Expected a mesh that this rank belongs to.")
         force_graph = force_graph or _torch.forces_graph_plan()
@@ -150,7 +151,7 @@ class Redistribution:
             key = self._key(src, dst, force)
             infos = self._held(key)
             if infos is None:
-                status, _, steps = _core.plan(_torch.core_mesh(src.mesh), src, dst, force)
+                status, _, steps = _core.plan(core_mesh(src.mesh), src, dst, force)
                 if status != 0:
                     raise _core.Unsupported("no path in torch's graph planner")
                 infos = [
@@ -169,7 +170,7 @@ class Redistribution:
         source, target = _core.spec_key(src), _core.spec_key(dst)
         if not source or not target:
             return b""
-        return _torch.core_mesh(src.mesh).key + source + target + bytes([force_graph])
+        return core_mesh(src.mesh).key + source + target + bytes([force_graph])
 
     def _held(self, key: bytes) -> list[Any] | None:
         if not key:

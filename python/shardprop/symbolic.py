@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _core, _torch
-from ._torch import DTensorSpec, Placement
+from ._torch import DataDependentError, DTensorSpec, Placement, Shard
+from .meshes import core_mesh
 from .sizes import backed_symbols, is_symbolic, unbacked_symbols
 
 __all__ = ["SymbolicSizes", "symbolic_cost"]
@@ -25,7 +26,7 @@ def symbolic_cost(src: DTensorSpec, dst: DTensorSpec) -> Any:
     Raises:
         _core.Unsupported: torch would plan on its graph.
     """
-    steps = _core.price_steps(_torch.core_mesh(src.mesh), src, dst, _torch.forces_graph_plan())
+    steps = _core.price_steps(core_mesh(src.mesh), src, dst, _torch.forces_graph_plan())
     if steps is None:
         raise _core.Unsupported("symbolic shape in a graph plan")
     if isinstance(steps, float):
@@ -38,6 +39,31 @@ def symbolic_cost(src: DTensorSpec, dst: DTensorSpec) -> Any:
             return step
         cost += step
     return cost
+
+
+class _OneCut:
+    """All that torch's test of shardability reads of a spec: one tensor dim, cut once."""
+
+    placements = (Shard(0),)
+
+    def __init__(self, pieces: int) -> None:
+        self.mesh = self
+        self._pieces = pieces
+
+    def size(self, mesh_dim: int) -> int:
+        return self._pieces
+
+
+def _can_be_cut(size: Any, pieces: int, allow_unbacked: bool | None) -> bool:
+    """torch's test whether a dim of `size` can be sharded over `pieces` ranks, with its guards.
+
+    Raises:
+        _core.Unsupported: torch would raise, since only the data can tell.
+    """
+    try:
+        return _torch.is_shardable((size,), _OneCut(pieces), allow_unbacked)
+    except DataDependentError:
+        raise _core.Unsupported("size that only the data can tell") from None
 
 
 class SymbolicSizes:
@@ -64,7 +90,7 @@ class SymbolicSizes:
         size = self._operands[operand].shape[tensor_dim]
         key = (size.node.expr, pieces)  # type: ignore[attr-defined]
         if key not in self._held:
-            self._held[key] = _torch.can_be_cut(size, pieces, self._allow_unbacked)
+            self._held[key] = _can_be_cut(size, pieces, self._allow_unbacked)
         return self._held[key]
 
     def cheapest(self, candidates: Sequence[Candidate]) -> int:

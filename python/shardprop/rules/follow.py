@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
 from ..engine import Choice, Question
+from ..kinds import has_strided
+from ..outputs import alike
 
 __all__ = [
     "REPLICATE",
@@ -159,22 +161,26 @@ class FollowRule:
 def _costs(candidate: Candidate, operands: Sequence[DTensorSpec], price: Price) -> list[float]:
     if candidate.costs is not None:
         return list(candidate.costs)
-    return [
-        0.0
-        if spec.placements == wanted and _has_order_of_candidate(spec, candidate)
-        else price(spec, _target(spec, wanted, candidate))
-        for spec, wanted in zip(operands, candidate.operands, strict=True)
-    ]
+    known: dict[object, float] = {}
+    costs: list[float] = []
+    for spec, own, wanted in zip(operands, alike(operands), candidate.operands, strict=True):
+        key = own, id(wanted)
+        if key not in known:
+            known[key] = _cost(spec, wanted, candidate, price)
+        costs.append(known[key])
+    return costs
 
 
-def _is_strided(placements: Placements) -> bool:
-    return any(isinstance(p, StridedShard) for p in placements)
+def _cost(spec: DTensorSpec, wanted: Placements, candidate: Candidate, price: Price) -> float:
+    if spec.placements == wanted and _has_order_of_candidate(spec, candidate):
+        return 0.0
+    return price(spec, _target(spec, wanted, candidate))
 
 
 def _has_order_of_candidate(spec: DTensorSpec, candidate: Candidate) -> bool:
     """Does the operand have the shard order that torch gives its candidates: the default one, or
     none where strided shards stand for it?"""
-    if candidate.strided_is_order and _is_strided(spec.placements):
+    if candidate.strided_is_order and has_strided(spec.placements):
         return spec.shard_order is None
     return spec.shard_order == DTensorSpec.compute_default_shard_order(spec.placements)
 
@@ -184,7 +190,7 @@ def _target(spec: DTensorSpec, wanted: Placements, candidate: Candidate) -> DTen
         spec.mesh,
         wanted,
         tensor_meta=spec.tensor_meta,
-        use_strided_shard_as_shard_order=candidate.strided_is_order and _is_strided(wanted),
+        use_strided_shard_as_shard_order=candidate.strided_is_order and has_strided(wanted),
     )
 
 

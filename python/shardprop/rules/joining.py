@@ -8,6 +8,7 @@ import torch
 
 from .._torch import DTensorSpec, Partial, Placement, Shard, StridedShard
 from ..engine import Question
+from ..outputs import alike
 from .follow import (
     REPLICATE,
     Axes,
@@ -29,14 +30,15 @@ def _cat(question: Question) -> list[Candidate]:
     specs: list[DTensorSpec] = question.args[0]
     ndim = specs[0].ndim
     axes = all_but(normal_dim(argument(question, 1, 0), ndim), max(spec.ndim for spec in specs))
-    examples = dict.fromkeys(axes.follow_all(spec.placements)[0] for spec in specs)
+    distinct = dict(zip(alike(specs), specs, strict=True)).values()
+    examples = dict.fromkeys(axes.follow_all(spec.placements)[0] for spec in distinct)
     return [Candidate((wanted,), (wanted,) * len(specs)) for wanted in examples]
 
 
 def _merge(current: Placement, new: Placement) -> Placement:
     """One placement for two tensors: a shard before a Partial before Replicate; two that do not
     agree are replicated."""
-    if current == new:
+    if current is new or current == new:
         return current
     ranks = [
         2 if isinstance(p, (Shard, StridedShard)) else int(isinstance(p, Partial))

@@ -7,6 +7,7 @@ import torch
 from .. import _core, _torch
 from .._torch import DTensorSpec, Partial, Placement
 from ..engine import Question
+from ..kinds import is_shard
 from .follow import (
     REPLICATE,
     Axes,
@@ -59,7 +60,7 @@ def _replicated(spec: DTensorSpec) -> Placements:
 
 
 def _summed(target: Placements, reduced: Placement) -> Placements:
-    return tuple(reduced if _torch.is_shard(p) else p for p in target)
+    return tuple(reduced if is_shard(p) else p for p in target)
 
 
 def _nll_loss(question: Question) -> Candidate:

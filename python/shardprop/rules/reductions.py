@@ -14,6 +14,7 @@ import torch
 from .. import _core, _torch
 from .._torch import DTensorSpec, Partial, Placement, StridedShard
 from ..engine import Question
+from ..kinds import is_shard
 from .follow import Axes, Axis, FollowRule, argument, normal_dim, unary
 
 __all__ = ["RULES", "reduced_axes"]
@@ -57,7 +58,7 @@ def _is_even(spec: DTensorSpec, dim: int) -> bool:
     size: Any = spec.shape[dim]
     shards = 1
     for mesh_dim, placement in enumerate(spec.placements):
-        if _torch.is_shard(placement) and placement.dim == dim:  # type: ignore[attr-defined]
+        if is_shard(placement) and placement.dim == dim:  # type: ignore[attr-defined]
             shards *= spec.mesh.size(mesh_dim)
             if not isinstance(placement, StridedShard):
                 continue
