@@ -14,6 +14,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import shardprop
 from shardprop import _torch
+from shardprop.watch import watch_propagation
 
 from .conftest import MESHES
 from .training import COUNT, JOBS, described, forget, parameters, questions
@@ -80,6 +81,6 @@ def test_whole_call(who: str, job: str, mesh: DeviceMesh, run: Any) -> None:
     with shardprop.enabled():
         run(call, 10, group, before=prepare)
         prepare()
-        with _torch.watch_propagation(note):
+        with watch_propagation(note):
             call()
     assert described_all(schemas, answers) == torch_answers(job, mesh)

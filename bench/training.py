@@ -17,6 +17,7 @@ from torch.distributed.tensor import DTensor, Placement, Shard
 
 import shardprop
 from shardprop import _torch
+from shardprop.watch import watch_propagation
 
 from .engine import P, R, S, spec_of
 
@@ -98,7 +99,7 @@ def questions(job: str, mesh: DeviceMesh) -> list[Any]:
     with shardprop.enabled():
         call = JOBS[job](parameters(mesh))
         forget()
-        with _torch.watch_propagation(lambda schema, *_: asked.append(schema)):
+        with watch_propagation(lambda schema, *_: asked.append(schema)):
             call()
     return asked
 

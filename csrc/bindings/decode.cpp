@@ -71,7 +71,7 @@ py::tuple as_tuple(py::handle object, const char* otherwise) {
 const Environment& environment() { return mutable_environment(); }
 
 void configure(py::dict types, std::vector<std::pair<std::string, std::uint64_t>> reduce_ops,
-               bool zero_fill_partial, bool compensated_sum) {
+               py::object read_size, bool zero_fill_partial, bool compensated_sum) {
   Environment next;
   next.replicate_type = types["Replicate"];
   next.shard_type = types["Shard"];
@@ -79,6 +79,7 @@ void configure(py::dict types, std::vector<std::pair<std::string, std::uint64_t>
   next.partial_type = types["Partial"];
   next.placeholder_type = types["_ShardingPlaceholder"];
   next.placement_base = types["Placement"];
+  next.read_size = std::move(read_size);
   next.replicate = next.replicate_type();
   for (int d = 0; d < 32; ++d) next.shards.push_back(next.shard_type(d));
   for (auto& [name, hash] : reduce_ops) {
@@ -191,7 +192,7 @@ Layout Decoder::layout(py::handle placements, py::handle shard_order) {
   return layout;
 }
 
-DecodedSpec Decoder::spec(py::handle object) {
+DecodedSpec Decoder::spec(py::handle object, Sizes sizes) {
   DecodedSpec spec;
   const py::object meta = attribute(object, names().tensor_meta);
   if (meta.is_none()) throw Unsupported("operand without tensor metadata");
@@ -207,23 +208,39 @@ DecodedSpec Decoder::spec(py::handle object) {
     throw Unsupported("strided shards that stand for an order beside a shard order");
   }
   const py::tuple fields = as_tuple(meta, "tensor metadata that is no tuple");
-  const py::tuple shape = as_tuple(fields[0], "shape that is no tuple");
+  shape(fields[0], spec, sizes);
   double elements = 1;
-  for (const py::handle size : shape) {
-    spec.info.shape.push_back(integer(size, "symbolic shape"));
-    elements *= static_cast<double>(spec.info.shape.back());
-  }
+  for (const auto size : spec.info.shape) elements *= static_cast<double>(size);
   spec.info.itemsize = integer(attribute(fields[2], names().itemsize), "itemsize that is no int");
   // Up to here torch's integer arithmetic and doubles agree to the bit.
   if (elements * static_cast<double>(spec.info.itemsize) >= 9007199254740992.0) {
     throw Unsupported("tensor of 2**53 bytes or more");
   }
-  if (shape.size() > 20) throw Unsupported("tensor of more than 20 dims");
   return spec;
 }
 
+void Decoder::shape(py::handle sizes_of, DecodedSpec& spec, Sizes sizes) {
+  const py::tuple shape = as_tuple(sizes_of, "shape that is no tuple");
+  if (shape.size() > 20) throw Unsupported("tensor of more than 20 dims");
+  std::vector<std::string> symbols;
+  for (const py::handle size : shape) {
+    if (PyLong_CheckExact(size.ptr())) {
+      spec.info.shape.push_back(integer(size, "size beyond 64 bits"));
+      continue;
+    }
+    if (sizes == Sizes::kInts) throw Unsupported("symbolic shape");
+    const auto [now, text] =
+        environment().read_size(size).cast<std::pair<std::int64_t, std::string>>();
+    spec.info.symbolic |= 1u << spec.info.shape.size();
+    spec.info.shape.push_back(now);
+    symbols.push_back(text);
+  }
+  std::sort(symbols.begin(), symbols.end());
+  for (const auto& text : symbols) spec.growth += text + "*";
+}
+
 std::string Decoder::spec_key(py::handle object, bool by_address) {
-  const DecodedSpec spec = this->spec(object);
+  const DecodedSpec spec = this->spec(object, by_address ? Sizes::kSymbolic : Sizes::kInts);
   if (!extra_ops_.empty()) throw Unsupported("unknown reduce op in a key");
   if (!opaque_.empty() && !by_address) return {};
   std::string key;
@@ -240,9 +257,18 @@ std::string Decoder::spec_key(py::handle object, bool by_address) {
   }
   for (const py::object& placement : opaque_) add(placement.ptr());
   add(spec.info.shape.size());
-  for (const auto size : spec.info.shape) add(size);
-  for (const py::handle stride : as_tuple(fields[1], "stride that is no tuple")) {
-    add(integer(stride, "symbolic stride"));
+  add(spec.info.symbolic);
+  for (const py::handle list : {fields[0], fields[1]}) {
+    for (const py::handle size : as_tuple(list, "shape or stride that is no tuple")) {
+      const bool is_int = PyLong_CheckExact(size.ptr());
+      if (!is_int && !by_address) throw Unsupported("symbolic stride");
+      add(is_int);
+      if (is_int) {
+        add(integer(size, "size beyond 64 bits"));
+      } else {
+        add(size.ptr());
+      }
+    }
   }
   return key;
 }

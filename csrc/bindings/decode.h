@@ -29,6 +29,7 @@ struct Unsupported : std::runtime_error {
 struct Environment {
   py::object replicate_type, shard_type, strided_shard_type, partial_type, placeholder_type;
   py::object placement_base;
+  py::object read_size;            // what a size is that is no int: see configure in _core.pyi
   py::object replicate;            // an instance, for rows the core adds
   std::vector<py::object> shards;  // Shard(0), Shard(1), ...: for placeholders
   std::vector<std::string> reduce_ops;
@@ -37,14 +38,18 @@ struct Environment {
 };
 [[nodiscard]] const Environment& environment();
 void configure(py::dict types, std::vector<std::pair<std::string, std::uint64_t>> reduce_ops,
-               bool zero_fill_partial, bool compensated_sum);
+               py::object read_size, bool zero_fill_partial, bool compensated_sum);
 
 struct DecodedSpec {
   Layout layout;
   TensorInfo info;
   py::object mesh, tensor_meta;
   bool strided_is_order = false;
+  std::string growth;  // the product of the symbolic sizes, as text
 };
+
+// What to make of sizes that are no ints: decline, or take what they are now.
+enum class Sizes : std::uint8_t { kInts, kSymbolic };
 
 // One call's worth of decoding. Opaque placements get ids that mean something within the call only;
 // two are the same if they are equal in Python.
@@ -53,11 +58,11 @@ class Decoder {
   [[nodiscard]] Placement placement(py::handle object);
   // A cell of a rule's row: a placement, a placeholder or None.
   [[nodiscard]] Placement cell(py::handle object);
-  [[nodiscard]] DecodedSpec spec(py::handle object);
+  [[nodiscard]] DecodedSpec spec(py::handle object, Sizes sizes = Sizes::kInts);
 
   // Bytes that are equal for two specs only if placements, shard order, shape, stride and dtype
-  // are. `by_address`, good only while they live, the mesh and opaque placements count too; without
-  // it the key of a spec that has an opaque placement is empty.
+  // are. `by_address`, good only while they live, the mesh, opaque placements and symbolic sizes
+  // count too; without it the key of a spec that has an opaque placement is empty.
   [[nodiscard]] std::string spec_key(py::handle object, bool by_address);
 
   // Python's hashes of the reduce ops, by id.
@@ -67,6 +72,7 @@ class Decoder {
   [[nodiscard]] std::uint16_t reduce_op(py::handle partial);
   [[nodiscard]] std::uint16_t identity(py::handle object);
   [[nodiscard]] Layout layout(py::handle placements, py::handle shard_order);
+  void shape(py::handle sizes_of, DecodedSpec& spec, Sizes sizes);
 
   std::vector<py::object> opaque_;
   std::vector<py::object> partial_classes_;

@@ -22,7 +22,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
     }
   });
   py::register_exception<RuleError>(module, "RuleError", PyExc_ValueError);
-  module.def("configure", &configure, py::arg("types"), py::arg("reduce_ops"),
+  module.def("configure", &configure, py::arg("types"), py::arg("reduce_ops"), py::arg("read_size"),
              py::arg("zero_fill_partial"), py::arg("compensated_sum"),
              "Tell the core torch's placement types and dialect. Called once, on import.");
   register_redistribute(module);

@@ -7,6 +7,7 @@
 #include "pricer.h"
 #include "register.h"
 #include "search.h"
+#include "symbolic.h"
 
 namespace shardprop::bindings {
 namespace {
@@ -27,6 +28,7 @@ struct BoundProblem {
   DecodedRule rule;
   Expansion expansion;
   bool added_row = false;  // row 0 of the rule is the all-Replicate row that we put first
+  bool symbolic = false;   // some size is an expression
 
   [[nodiscard]] py::object object(int row, int position) const {
     const int source = expansion.source[row] - (added_row ? 1 : 0);
@@ -67,9 +69,10 @@ void decode_operands(BoundProblem& bound, py::handle device_mesh, py::handle spe
                      const std::vector<int>& pinned, bool force_graph) {
   Problem& problem = bound.problem;
   std::vector<py::object> metas;
+  std::vector<std::string> growths;
   bool any_strided = false, any_ordered = force_graph;
   for (const py::handle spec : specs) {
-    DecodedSpec decoded = bound.decoder.spec(spec);
+    DecodedSpec decoded = bound.decoder.spec(spec, Sizes::kSymbolic);
     const int index = static_cast<int>(problem.operands.size());
     Operand operand{std::move(decoded.layout), std::move(decoded.info)};
     if (!decoded.mesh.is(device_mesh) && !decoded.mesh.equal(device_mesh)) {
@@ -90,8 +93,16 @@ void decode_operands(BoundProblem& bound, py::handle device_mesh, py::handle spe
     any_strided |= strided;
     any_ordered |= operand.layout.ordered && !has_default_order(operand.layout);
     metas.push_back(std::move(decoded.tensor_meta));
+    if (operand.info.symbolic != 0) {
+      const auto known = std::find(growths.begin(), growths.end(), decoded.growth);
+      operand.growth = static_cast<int>(known - growths.begin());
+      if (known == growths.end()) growths.push_back(std::move(decoded.growth));
+    }
     problem.operands.push_back(std::move(operand));
   }
+  bound.symbolic = !growths.empty();
+  // To compare metadata would compare expressions, and guard them.
+  if (bound.symbolic) return;
   if (!any_strided && !any_ordered) return;  // no graph plan, so no planner to share
   for (std::size_t i = 0; i < metas.size(); ++i) {
     const auto twin = std::find_if(metas.begin(), metas.begin() + static_cast<std::ptrdiff_t>(i),
@@ -133,10 +144,43 @@ void decode_table(BoundProblem& bound, py::handle rows, int outputs, py::handle 
   problem.table = std::move(bound.expansion.table);
 }
 
+// A strategy as Python sees it: wanted placements per operand, and what each costs now.
+py::tuple as_python(const BoundProblem& bound, const Strategy& strategy) {
+  const py::tuple all = bound.placements(strategy.rows);
+  return py::make_tuple(all[py::slice(bound.problem.table.outputs, bound.problem.table.width(), 1)],
+                        py::cast(strategy.operand_costs));
+}
+
+py::list as_python(const BoundProblem& bound, std::span<const Strategy> strategies) {
+  py::list all;
+  for (const Strategy& strategy : strategies) all.append(as_python(bound, strategy));
+  return all;
+}
+
+SizeOracle size_oracle(const BoundProblem& bound, const py::object& sizes) {
+  SizeOracle oracle;
+  oracle.holds = [sizes](int operand, int tensor_dim, std::int64_t pieces) {
+    return sizes.attr("holds")(operand, tensor_dim, pieces).cast<bool>();
+  };
+  oracle.cheapest = [&bound, sizes](std::span<const Strategy> strategies) {
+    return sizes.attr("cheapest")(as_python(bound, strategies)).cast<std::size_t>();
+  };
+  oracle.keep_product = [sizes](int operand, std::optional<std::int64_t> least,
+                                std::optional<std::int64_t> most) {
+    sizes.attr("keep_product")(operand, least, most);
+  };
+  oracle.keep_cheapest = [&bound, sizes](const Strategy& chosen, std::span<const Strategy> before,
+                                         std::span<const Strategy> after) {
+    sizes.attr("keep_cheapest")(as_python(bound, chosen), as_python(bound, before),
+                                as_python(bound, after));
+  };
+  return oracle;
+}
+
 py::tuple decide_bound(const BoundMesh& mesh, py::handle device_mesh, py::handle rows, int outputs,
                        py::handle specs, int positional, unsigned options, py::handle ask_kinds,
                        py::handle ask_tracing, py::handle fixed, py::handle absent_outputs,
-                       py::handle pinned, py::handle accepts) {
+                       py::handle pinned, py::handle accepts, py::handle symbolic) {
   if (outputs < 0 || outputs > 4096) throw std::invalid_argument("Expected 0 to 4096 outputs.");
   BoundProblem bound;
   Problem& problem = bound.problem;
@@ -159,7 +203,7 @@ py::tuple decide_bound(const BoundMesh& mesh, py::handle device_mesh, py::handle
       if (position < 0 || position >= outputs) {
         throw std::invalid_argument("Expected the position of an output.");
       }
-      const Layout layout = bound.decoder.spec(spec).layout;
+      const Layout layout = bound.decoder.spec(spec, Sizes::kSymbolic).layout;
       if (layout.ndim != problem.mesh.ndim) throw Unsupported("out= argument on another mesh");
       problem.fixed_outputs.push_back({position, layout});
     }
@@ -175,8 +219,12 @@ py::tuple decide_bound(const BoundMesh& mesh, py::handle device_mesh, py::handle
     };
   }
   // Only then does it matter, and torch takes microseconds to say.
-  if (depends_on_history(problem)) problem.fresh_planners = ask_tracing().cast<bool>();
-  const Decision decision = decide(problem);
+  const bool has_history = depends_on_history(problem);
+  if (has_history && bound.symbolic) throw Unsupported("symbolic shape in a graph plan");
+  if (has_history) problem.fresh_planners = ask_tracing().cast<bool>();
+  const SizeOracle oracle = bound.symbolic ? size_oracle(bound, symbolic()) : SizeOracle{};
+  if (bound.symbolic) problem.sizes = &oracle;
+  const Decision decision = bound.symbolic ? decide_symbolic(problem) : decide(problem);
   if (decision.verdict != Verdict::kFound) {
     return py::make_tuple(static_cast<int>(decision.verdict), py::none(), py::none(), py::none(),
                           decision.nodes);
@@ -191,7 +239,7 @@ void register_decide(py::module_& module) {
   module.def("decide", &decide_bound, py::arg("mesh"), py::arg("device_mesh"), py::arg("rows"),
              py::arg("outputs"), py::arg("specs"), py::arg("positional"), py::arg("options"),
              py::arg("ask_kinds"), py::arg("ask_tracing"), py::arg("fixed"),
-             py::arg("absent_outputs"), py::arg("pinned"), py::arg("accepts"));
+             py::arg("absent_outputs"), py::arg("pinned"), py::arg("accepts"), py::arg("symbolic"));
 }
 
 }  // namespace shardprop::bindings

@@ -58,6 +58,36 @@ py::tuple plan(const BoundMesh& mesh, py::handle src, py::handle dst, bool force
   return py::make_tuple(static_cast<int>(plan.status), plan.by_graph, steps);
 }
 
+// The steps of torch's greedy plan, which does not look at sizes: for a price as an expression. The
+// price itself where no plan is needed for it; None where torch would plan on its graph.
+py::object price_steps(const BoundMesh& mesh, py::handle src, py::handle dst, bool force_graph) {
+  struct Steps {
+    py::tuple from, to;
+    const Layout &src, &dst;
+    py::list steps = py::list();
+
+    void open(int) {}
+    void either(int, Placement, Placement) {}
+    void step(int m, Placement before, Placement after) {
+      const auto object = [m](Placement p, const py::tuple& own, const Layout& layout) {
+        return p == layout.placements[m] ? py::object(own[m]) : environment().replicate;
+      };
+      steps.append(py::make_tuple(m, object(before, from, src), object(after, to, dst)));
+    }
+  };
+  Decoder decoder;
+  const DecodedSpec from = decoder.spec(src, Sizes::kSymbolic);
+  const DecodedSpec to = decoder.spec(dst, Sizes::kSymbolic);
+  if (const auto known = cost_without_plan(from.layout, to.layout, mesh.member)) {
+    return py::float_(*known);
+  }
+  if (needs_graph(from.layout, to.layout, force_graph)) return py::none();
+  Steps visitor{src.attr("placements"), dst.attr("placements"), from.layout, to.layout};
+  walk_greedy(from.layout, to.layout.placements.data(), 0, num_shards(from.layout, mesh.mesh),
+              visitor);
+  return visitor.steps;
+}
+
 // The planners of torch that live through one decision: prices in the order in which they are asked
 // for, with the history that torch's planners would have gathered since the decision began.
 class History {
@@ -157,6 +187,8 @@ void register_redistribute(py::module_& module) {
       .def("cost", &History::cost, py::arg("mesh"), py::arg("src"), py::arg("dst"),
            py::arg("force_graph"));
   module.def("plan", &plan, py::arg("mesh"), py::arg("src"), py::arg("dst"),
+             py::arg("force_graph"));
+  module.def("price_steps", &price_steps, py::arg("mesh"), py::arg("src"), py::arg("dst"),
              py::arg("force_graph"));
   module.def(
       "spec_key",

@@ -1,24 +1,18 @@
 #include "enumerate.h"
 
 #include "filter.h"
-#include "pricer.h"
 
 namespace shardprop {
 namespace {
 
-class Enumeration {
+class Walk {
  public:
-  Enumeration(const Problem& problem, const std::function<void(const Strategy&)>& visit)
-      : problem_(problem),
-        visit_(visit),
-        filter_(problem),
-        pricer_(problem),
-        chosen_(problem.mesh.ndim + 1) {}
+  Walk(const Problem& problem, const std::function<Visit(const Rows&)>& visit)
+      : problem_(problem), visit_(visit), filter_(problem), chosen_(problem.mesh.ndim + 1) {}
 
   Verdict run() {
     filter_.clear(chosen_[0], true);
     walk(0);
-    if (failed_) return Verdict::kUnreachable;
     if (found_) return Verdict::kFound;
     return filter_.blocked_in_place() ? Verdict::kNoInPlaceStrategy : Verdict::kNoStrategy;
   }
@@ -26,39 +20,26 @@ class Enumeration {
  private:
   void walk(int m) {
     if (m == problem_.mesh.ndim) {
-      finish();
+      const Visit visit = visit_(rows_);
+      found_ |= visit == Visit::kTaken;
+      ended_ = visit == Visit::kStop;
       return;
     }
-    for (int row = 0; row < problem_.table.rows() && !failed_; ++row) {
+    for (int row = 0; row < problem_.table.rows() && !ended_; ++row) {
       if (!filter_.admits(chosen_[m], m, row)) continue;
-      strategy_.rows[m] = static_cast<std::uint16_t>(row);
+      rows_[m] = static_cast<std::uint16_t>(row);
       chosen_[m + 1] = chosen_[m];
       filter_.extend(chosen_[m + 1], m, row);
       walk(m + 1);
     }
   }
 
-  void finish() {
-    if (problem_.accepts && !problem_.accepts(strategy_.rows)) return;
-    strategy_.operand_costs.clear();
-    for (int i = 0; i < static_cast<int>(problem_.operands.size()); ++i) {
-      const auto cost = pricer_.price(i, wanted_layout(problem_, i, strategy_.rows));
-      failed_ |= !cost;
-      if (failed_) return;
-      strategy_.operand_costs.push_back(*cost);
-    }
-    strategy_.cost = python_sum(strategy_.operand_costs, problem_.dialect.compensated_sum);
-    found_ = true;
-    visit_(strategy_);
-  }
-
   const Problem& problem_;
-  const std::function<void(const Strategy&)>& visit_;
+  const std::function<Visit(const Rows&)>& visit_;
   Filter filter_;
-  HistoryPricer pricer_;
   std::vector<Filter::Chosen> chosen_;  // per mesh dim: by the rows left of it
-  Strategy strategy_{};
-  bool found_ = false, failed_ = false;
+  Rows rows_{};
+  bool found_ = false, ended_ = false;
 };
 
 }  // namespace
@@ -76,9 +57,36 @@ bool redistributes_nothing(const Problem& problem, const Rows& rows) {
   return true;
 }
 
+Verdict for_each_valid(const Problem& problem, const std::function<Visit(const Rows&)>& visit) {
+  return Walk(problem, visit).run();
+}
+
+std::optional<Strategy> price_strategy(const Problem& problem, HistoryPricer& pricer,
+                                       const Rows& rows) {
+  Strategy strategy{rows, {}, 0.0};
+  strategy.operand_costs.reserve(problem.operands.size());
+  for (int i = 0; i < static_cast<int>(problem.operands.size()); ++i) {
+    const auto cost = pricer.price(i, wanted_layout(problem, i, rows));
+    if (!cost) return std::nullopt;
+    strategy.operand_costs.push_back(*cost);
+  }
+  strategy.cost = python_sum(strategy.operand_costs, problem.dialect.compensated_sum);
+  return strategy;
+}
+
 Verdict for_each_strategy(const Problem& problem,
                           const std::function<void(const Strategy&)>& visit) {
-  return Enumeration(problem, visit).run();
+  HistoryPricer pricer(problem);
+  bool failed = false;
+  const Verdict verdict = for_each_valid(problem, [&](const Rows& rows) {
+    if (problem.accepts && !problem.accepts(rows)) return Visit::kRejected;
+    const auto strategy = price_strategy(problem, pricer, rows);
+    failed = !strategy;
+    if (failed) return Visit::kStop;
+    visit(*strategy);
+    return Visit::kTaken;
+  });
+  return failed ? Verdict::kUnreachable : verdict;
 }
 
 Decision decide_by_enumeration(const Problem& problem) {

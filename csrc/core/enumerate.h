@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "pricer.h"
 #include "problem.h"
 
 namespace shardprop {
@@ -14,6 +15,18 @@ struct Strategy {
   std::vector<double> operand_costs;  // microseconds
   double cost;
 };
+
+// Prices a strategy; nullopt where torch asserts.
+[[nodiscard]] std::optional<Strategy> price_strategy(const Problem& problem, HistoryPricer& pricer,
+                                                     const Rows& rows);
+
+// What a visitor makes of a strategy: a rejected one counts as if it had failed torch's filters.
+enum class Visit : std::uint8_t { kRejected, kTaken, kStop };
+
+// Calls `visit(rows)` for each that passes torch's filters, save the caller's own (`accepts`) and
+// what those say of symbolic sizes. Verdict::kFound if one was taken.
+[[nodiscard]] Verdict for_each_valid(const Problem& problem,
+                                     const std::function<Visit(const Rows&)>& visit);
 
 // Calls `visit(strategy)` for each. Verdict::kFound if there was one.
 [[nodiscard]] Verdict for_each_strategy(const Problem& problem,

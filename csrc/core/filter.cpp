@@ -53,14 +53,15 @@ bool Filter::keeps_fixed(int mesh_dim, int row) const {
 bool Filter::shardable(const Chosen& chosen, int mesh_dim, std::size_t operand,
                        Placement placement) const {
   if (!placement.is_shard_like()) return true;
-  const auto& shape = problem_.operands[operand].info.shape;
-  if (placement.dim >= shape.size()) return false;
+  const TensorInfo& info = problem_.operands[operand].info;
+  if (placement.dim >= info.shape.size()) return false;
+  if (info.is_symbolic(placement.dim)) return true;  // not ours to say: see symbolic.h
   auto needed = problem_.mesh.size[mesh_dim];
   if (placement.is_strided()) needed *= placement.value;
   if (chosen.in_order || placement.is_shard()) {
     needed *= chosen.divisor[divisor_offset_[operand] + placement.dim];
   }
-  return shape[placement.dim] >= needed;
+  return info.shape[placement.dim] >= needed;
 }
 
 bool Filter::admits(const Chosen& chosen, int mesh_dim, int row) const {

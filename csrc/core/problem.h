@@ -29,7 +29,12 @@ struct Operand {
   // Operands with equal metadata (shape, stride, dtype) share one of torch's planners.
   int planner = 0;
   Where where = Where::kHere;
+  // Operands whose symbolic sizes have the same product grow alike, and share this number.
+  int growth = 0;
 };
+
+// What only the caller can say where sizes are expressions (torch.compile with dynamic shapes).
+struct SizeOracle;
 
 // An out= argument: the output's placements are what they are.
 struct FixedOutput {
@@ -60,6 +65,8 @@ struct Problem {
   std::span<const std::uint64_t> op_hashes;
   // The caller's own filter over whole strategies; asked lazily. Empty: everything passes.
   std::function<bool(const Rows&)> accepts;
+  // Set if and only if some size of some operand is symbolic; see symbolic.h.
+  const SizeOracle* sizes = nullptr;
 };
 
 enum class Verdict : std::uint8_t {

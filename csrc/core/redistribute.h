@@ -22,8 +22,11 @@ struct Dialect {
 struct TensorInfo {
   std::vector<std::int64_t> shape;
   std::int64_t itemsize = 0;
+  // One bit per tensor dim whose size is an expression in the caller: `shape` has what it is now.
+  std::uint32_t symbolic = 0;
 
   [[nodiscard]] double bytes() const;
+  [[nodiscard]] bool is_symbolic(int tensor_dim) const { return symbolic >> tensor_dim & 1u; }
 };
 
 // One planner of torch: it belongs to a mesh and a tensor metadata, and remembers the reduce ops

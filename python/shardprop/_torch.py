@@ -1,4 +1,4 @@
-"""The adapter: it alone imports private names of torch (and its part `_torch_ops`).
+"""The adapter: it alone, with `_torch_fakes` and `_torch_ops`, imports private names of torch.
 
 What differs between torch versions is decided here, by looking at what the installed torch has,
 and given to the rest of the package as plain functions and constants.
@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from time import perf_counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import SymInt
-from torch._guards import detect_fake_mode
+from torch._C._dynamo import eval_frame as _eval_frame
 from torch._ops import OpOverload
-from torch._subclasses import FakeTensor, FakeTensorMode
+from torch._subclasses import FakeTensorMode
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
 from torch.distributed._local_tensor import local_tensor_mode
 from torch.distributed.device_mesh import DeviceMesh
@@ -53,9 +50,9 @@ from torch.fx.experimental.symbolic_shapes import (
     guard_or_true,
     statically_known_true,
 )
-from torch.utils._mode_utils import no_dispatch
 
 from . import _core
+from .sizes import read_size
 
 ShardingPlaceholder = _single_dim._ShardingPlaceholder
 IntLike = (int, torch.SymInt)
@@ -67,7 +64,6 @@ __all__ = [
     "DTensorSpec",
     "DataDependentError",
     "DeviceMesh",
-    "FakeTensorMode",
     "IntLike",
     "OpOverload",
     "OpSchema",
@@ -107,6 +103,7 @@ _core.configure(
         "_ShardingPlaceholder": _single_dim._ShardingPlaceholder,
     },
     [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in _REDUCE_OPS],
+    read_size=read_size,
     zero_fill_partial=IS_215_OR_LATER,
     compensated_sum=sys.version_info >= (3, 12),
 )
@@ -122,6 +119,15 @@ def in_local_tensor_mode() -> bool:
     return local_tensor_mode() is not None
 
 
+def plans_for_any_rank() -> bool:
+    """Is one rank tracing for all of them, with its place in the mesh left open?"""
+    if not are_we_tracing():
+        return False
+    # torch 2.15 has it in its compiler's settings, 2.13 in those of torch.distributed.
+    settings = torch.compiler.config if IS_215_OR_LATER else torch.distributed.config
+    return bool(settings.compile_on_one_rank)
+
+
 def graph_plan_wanted(argument: bool | None) -> bool:
     """Which planner torch takes where neither order nor strided shards decide."""
     forced = _redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN
@@ -134,6 +140,56 @@ def forces_graph_plan() -> bool:
     (``use_min_cost_redistribution_plan``.)
     """
     return bool(_redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN)
+
+
+# --- symbolic sizes ---------------------------------------------------------------------------
+
+
+class _OneCut:
+    """All that torch's test of shardability reads of a spec: one tensor dim, cut once."""
+
+    placements = (Shard(0),)
+
+    def __init__(self, pieces: int) -> None:
+        self.mesh = self
+        self._pieces = pieces
+
+    def size(self, mesh_dim: int) -> int:
+        return self._pieces
+
+
+def can_be_cut(size: Any, pieces: int, allow_unbacked: bool | None) -> bool:
+    """torch's test whether a dim of `size` can be sharded over `pieces` ranks, with its guards.
+
+    Raises:
+        _core.Unsupported: torch would raise, since only the data can tell.
+    """
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    try:
+        return _ops_utils.is_tensor_shardable((size,), _OneCut(pieces), allow_unbacked)  # type: ignore[arg-type]
+    except GuardOnDataDependentSymNode:
+        raise _core.Unsupported("size that only the data can tell") from None
+
+
+def local_gigabytes(spec: DTensorSpec) -> Any:
+    """What a rank holds of a tensor, as torch counts it: an expression where sizes are."""
+    return _collective_utils.spec_to_bytes(spec) / spec.num_shards / 1024 / 1024 / 1024
+
+
+def transition_cost(
+    before: Placement, after: Placement, mesh: DeviceMesh, mesh_dim: int, gigabytes: Any
+) -> tuple[Any, Any]:
+    """Microseconds of one step of a plan, and the gigabytes after it."""
+    topology = _collective_utils.MeshTopoInfo.build_from_mesh(mesh)
+    return _collective_utils._compute_placement_transition_cost(
+        before, after, topology, mesh_dim, gigabytes
+    )
+
+
+def index_of_least_cost(costs: list[Any]) -> int:
+    """torch's choice among prices that may be expressions, with its guards."""
+    return _prop._select_min_redistribute_cost(costs, [])
 
 
 # --- the mesh ---------------------------------------------------------------------------------
@@ -331,40 +387,6 @@ def elementwise_overload(op: OpOverload) -> OpOverload:
     return _single_dim._resolve_foreach_elementwise_overload(op) or op
 
 
-# --- metadata of outputs ----------------------------------------------------------------------
-
-
-_of_this_thread = threading.local()
-
-
-def may_be_symbolic() -> bool:
-    """Is somebody's fake mode around, where sizes may be symbols and tensors have real values?"""
-    return are_we_tracing() or detect_fake_mode() is not None
-
-
-def torch_output_meta(schema: OpSchema) -> Any:
-    """The metadata of an op's outputs, computed by torch."""
-    return propagator()._propagate_tensor_meta_non_cached(schema)
-
-
-@contextmanager
-def fake_mode() -> Iterator[FakeTensorMode]:
-    """A fake mode of our own, one per thread, that keeps no cache of its calls."""
-    mode = getattr(_of_this_thread, "fake_mode", None)
-    if mode is None:
-        mode = _of_this_thread.fake_mode = FakeTensorMode()
-        mode.cache_enabled = False
-    with _prop.ShardingPropagator._fake_mode_lock, mode:
-        yield mode
-
-
-def fake_tensor(mode: FakeTensorMode, meta: TensorMeta, device: str) -> torch.Tensor:
-    """A fake tensor, as `torch.empty_strided` would make it inside the mode."""
-    with no_dispatch():
-        elem = torch.empty_strided(meta.shape, meta.stride, dtype=meta.dtype, device="meta")
-    return FakeTensor(mode, elem, torch.device(device))
-
-
 # --- propagation ------------------------------------------------------------------------------
 
 
@@ -374,11 +396,23 @@ def torch_propagate(schema: OpSchema) -> OutputSharding:
     return type(prop).propagate_op_sharding_non_cached(prop, schema)  # type: ignore[no-any-return]
 
 
+def hide_from_dynamo(function: Callable[..., Any]) -> None:
+    """Let Dynamo compile neither `function` nor what it calls.
+
+    After a graph break, DTensor's ops run eagerly inside a frame that is being compiled. Dynamo
+    passes over torch's own files then; ours it would try to compile, a tenth of a second each.
+    """
+    skip = _eval_frame._FrameAction.SKIP
+    strategy = _eval_frame._FrameExecStrategy(skip, skip)
+    _eval_frame.set_code_exec_strategy(function.__code__, strategy)
+
+
 def install(propagate: Callable[[OpSchema], OutputSharding]) -> None:
     """Put `propagate` where torch's dispatcher asks for a decision, and clear torch's caches."""
+    hide_from_dynamo(propagate)
     prop = propagator()
     prop.propagate_op_sharding_non_cached = propagate
-    prop.propagate_op_sharding = _prop.LocalLRUCache(propagate)
+    prop.propagate_op_sharding = decision_cache(propagate)
     forget_decisions()
 
 
@@ -386,7 +420,7 @@ def uninstall() -> None:
     """Undo `install`."""
     prop = propagator()
     vars(prop).pop("propagate_op_sharding_non_cached", None)
-    prop.propagate_op_sharding = _prop.LocalLRUCache(prop.propagate_op_sharding_non_cached)
+    prop.propagate_op_sharding = decision_cache(prop.propagate_op_sharding_non_cached)
     forget_decisions()
 
 
@@ -404,48 +438,9 @@ def op_schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return OpSchema(op, args, kwargs, schema_info=info)
 
 
-@contextmanager
-def watch_propagation(
-    callback: Callable[[OpSchema, OutputSharding | Exception, float], None],
-) -> Iterator[None]:
-    """Call `callback(schema, answer, seconds)` after each propagation that no cache answered.
-
-    Whoever decides is measured, torch or what `install` put in its place, so enter it after
-    `install` and leave it before `uninstall`. The answer is the OutputSharding, or the exception
-    that propagation raised. Propagations inside another one (torch tracing a decomposition) are
-    part of the outer one and not reported. The time spent in the callback is not counted.
-    """
-    prop = propagator()
-    hooked = ("propagate_op_sharding_non_cached", "propagate_op_sharding")
-    saved = {name: vars(prop)[name] for name in hooked if name in vars(prop)}
-    inner = prop.propagate_op_sharding_non_cached
-    inside = threading.local()
-
-    def watched(schema: OpSchema) -> OutputSharding:
-        if getattr(inside, "yes", False):
-            return inner(schema)  # type: ignore[no-any-return]
-        inside.yes = True
-        answer: OutputSharding | Exception
-        start = perf_counter()
-        try:
-            answer = inner(schema)
-        except Exception as error:
-            answer = error
-        finally:
-            seconds = perf_counter() - start
-            inside.yes = False
-        callback(schema, answer, seconds)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    prop.propagate_op_sharding_non_cached = watched
-    prop.propagate_op_sharding = _prop.LocalLRUCache(watched)
-    try:
-        yield
-    finally:
-        vars(prop).pop("propagate_op_sharding_non_cached", None)
-        vars(prop).update(saved)
+def decision_cache(propagate: Callable[[OpSchema], OutputSharding]) -> Any:
+    """torch's cache around a function that decides."""
+    return _prop.LocalLRUCache(propagate)
 
 
 def clear_torch_caches() -> None:
@@ -468,17 +463,23 @@ def install_pricing(
     cost: Callable[..., float], plan: Callable[..., Any], plan_non_cached: Callable[..., Any]
 ) -> None:
     """Replace torch's price and plan of a redistribution."""
-    for module in (_collective_utils, _utils, _ops_utils):
-        module.redistribute_cost = cost  # type: ignore[attr-defined]
-    _redistribute._gen_transform_infos = plan  # type: ignore[assignment]
-    _redistribute._gen_transform_infos_non_cached = plan_non_cached
+    for function in (cost, plan, plan_non_cached):
+        hide_from_dynamo(function)
+    _set_pricing(cost, plan, plan_non_cached)
 
 
 def uninstall_pricing() -> None:
     """Undo `install_pricing`."""
-    install_pricing(
+    _set_pricing(
         torch_redistribute_cost, torch_gen_transform_infos, torch_gen_transform_infos_non_cached
     )
+
+
+def _set_pricing(cost: Any, plan: Any, plan_non_cached: Any) -> None:
+    for module in (_collective_utils, _utils, _ops_utils):
+        module.redistribute_cost = cost  # type: ignore[attr-defined]
+    _redistribute._gen_transform_infos = plan
+    _redistribute._gen_transform_infos_non_cached = plan_non_cached
 
 
 def forget_plans() -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from . import _core, _torch
 from ._torch import DeviceMesh, DTensorSpec, OpOverload, Placement, TensorMeta
 from .op_facts import OpFacts, op_facts
+from .symbolic import SymbolicSizes
 
 __all__ = [
     "Choice",
@@ -284,6 +285,7 @@ def prepare(question: Question, rule: Any) -> Prepared:
         _absent_outputs(question.meta),
         seen.pinned,
         _filter(question, rule, mesh, outputs),
+        functools.partial(SymbolicSizes, operands, rule.allow_unbacked_sharding),
     )
     is_sequence = listed and _torch.IS_215_OR_LATER
     return Prepared(arguments, outputs, mesh, seen.pinned, is_sequence)

@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
-from . import _core, _torch
-from ._torch import DTensorSpec, FakeTensorMode, OpSchema, TensorMeta
+from . import _core, _torch_fakes
+from ._torch import DTensorSpec, OpSchema, TensorMeta
+from ._torch_fakes import FakeTensorMode
 from .engine import OutputMeta
 
 __all__ = ["output_meta"]
@@ -26,11 +27,11 @@ def output_meta(schema: OpSchema) -> OutputMeta:
         _core.Unsupported: an operand without metadata.
         Exception: what the op itself raises on such operands.
     """
-    if _torch.may_be_symbolic():
-        return _torch.torch_output_meta(schema)  # type: ignore[no-any-return]
+    if _torch_fakes.may_be_symbolic():
+        return _torch_fakes.torch_output_meta(schema)  # type: ignore[no-any-return]
     if schema.op is torch.ops.aten.equal.default:
         return None  # its answer depends on the data, which a fake tensor does not have
-    with _torch.fake_mode() as mode:
+    with _torch_fakes.fake_mode() as mode:
         operands = _Operands(mode, may_share=not schema.op._schema.is_mutable)
         args = operands.fake(schema.args_schema)
         kwargs = {name: operands.fake(value) for name, value in schema.kwargs_schema.items()}
@@ -62,7 +63,7 @@ class _Operands:
             raise _core.Unsupported("operand without tensor metadata")
         key = spec.tensor_meta, spec.mesh.device_type
         if not self._may_share or key not in self._known:
-            self._known[key] = _torch.fake_tensor(self._mode, *key)
+            self._known[key] = _torch_fakes.fake_tensor(self._mode, *key)
         return self._known[key]
 
 

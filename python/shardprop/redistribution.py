@@ -11,7 +11,9 @@ from typing import Any
 from . import _core, _torch
 from ._torch import DTensorSpec, Placement, TransformInfo
 from .errors import ShardpropError
+from .sizes import is_symbolic
 from .stats import Recorder
+from .symbolic import symbolic_cost
 
 __all__ = ["Plan", "Redistribution", "Step"]
 
@@ -98,11 +100,21 @@ class Redistribution:
         try:
             cost = history.cost(_torch.core_mesh(src.mesh), src, dst, _torch.forces_graph_plan())
         except _core.Unsupported as reason:
-            self._recorder.price_fell_back(str(reason))
-            return _torch.torch_redistribute_cost(src, dst)
+            return self._price_otherwise(src, dst, str(reason))
         if cost is None:
             return _torch.torch_redistribute_cost(src, dst)
         return float(cost)
+
+    def _price_otherwise(self, src: DTensorSpec, dst: DTensorSpec, reason: str) -> float:
+        """The price as an expression if the sizes are, else torch's, counted by `reason`."""
+        if is_symbolic(src.shape):
+            try:
+                price: float = symbolic_cost(src, dst)  # or a SymFloat; torch says float too
+                return price
+            except _core.Unsupported as declined:
+                reason = str(declined)
+        self._recorder.price_fell_back(reason)
+        return _torch.torch_redistribute_cost(src, dst)
 
     def plan(self, src: DTensorSpec, dst: DTensorSpec, force_graph: bool = False) -> Plan:
         """torch's plan, made by a fresh planner.
@@ -132,8 +144,8 @@ class Redistribution:
     ) -> list[Any]:
         """Stands in for torch's ``_gen_transform_infos``: the same steps, from the core."""
         try:
-            if _torch.in_local_tensor_mode() or _torch.are_we_tracing():
-                raise _core.Unsupported("shapes of several ranks, or symbolic ones, in a plan")
+            if _torch.in_local_tensor_mode() or _torch.plans_for_any_rank():
+                raise _core.Unsupported("shapes of several ranks in a plan")
             force = _torch.graph_plan_wanted(use_graph_based_transform)
             key = self._key(src, dst, force)
             infos = self._held(key)

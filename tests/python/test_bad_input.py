@@ -95,8 +95,8 @@ def test_mixed_meshes_are_refused(mesh_of: MeshOf) -> None:
 
 
 def test_an_op_without_a_rule_says_who_decides_it(mesh_of: MeshOf) -> None:
-    with pytest.raises(ShardpropError, match=r"aten.view.default: .* full-mesh strategy"):
-        shardprop.propagate(aten.view.default, spec_of(mesh_of(2), (4, 4), [R]), [16])
+    with pytest.raises(ShardpropError, match=r"aten.kron.default: .* decomposition"):
+        shardprop.propagate(aten.kron.default, *[spec_of(mesh_of(2), (4, 4), [R])] * 2)
 
 
 def test_no_spec_at_all_is_refused() -> None:

@@ -18,6 +18,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 import shardprop
 from shardprop import _torch
 from shardprop.coverage import Coverage, Decider, OpCoverage, coverage
+from shardprop.watch import watch_propagation
 from tests.python.parity import families  # noqa: F401  registers the builders
 from tests.python.parity.builders import builder_for
 from tests.python.parity.cases import draw_op
@@ -120,7 +121,7 @@ def propagated(call: Callable[[], Any]) -> list[OpOverload]:
     """Ops that a call asks a decision for."""
     asked: list[OpOverload] = []
     _torch.forget_decisions()
-    with _torch.watch_propagation(lambda schema, *_: asked.append(schema.op)):
+    with watch_propagation(lambda schema, *_: asked.append(schema.op)):
         call()
     return asked
 

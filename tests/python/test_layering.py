@@ -19,7 +19,7 @@ def _imported(path: Path) -> list[str]:
     return names
 
 
-ADAPTER = {"_torch.py", "_torch_ops.py"}
+ADAPTER = {"_torch.py", "_torch_fakes.py", "_torch_ops.py"}
 
 
 def test_only_the_adapter_imports_private_names_of_torch() -> None:

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from .. import _torch
+from ..watch import watch_propagation
 from .layout import Layout, build_layout
 from .model import build_model
 from .settings import Settings
@@ -126,7 +126,7 @@ def train(settings: Settings, observe: Observer, on_step: Callable[[StepTime], N
     meter = _Meter(observe)
     steps: list[StepTime] = []
     losses: list[float] = []
-    with quiet_torch_advice(), _torch.watch_propagation(meter):
+    with quiet_torch_advice(), watch_propagation(meter):
         for _ in range(settings.steps):
             seconds, count = meter.seconds, meter.count
             start = time.perf_counter()

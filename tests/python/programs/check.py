@@ -12,10 +12,10 @@ NONE: frozenset[str] = frozenset()
 # test: whoever makes it needless deletes it here.
 
 SYMBOLIC_SHAPE = "symbolic shape"
-"""With dynamic shapes torch decides and prices."""
+"""With dynamic shapes torch makes the plans that are executed: they hold shapes."""
 
-PLAN_OF_TRACE = "shapes of several ranks, or symbolic ones, in a plan"
-"""Under torch.compile and in LocalTensorMode torch's planner makes the plans that are executed."""
+SHAPES_OF_RANKS = "shapes of several ranks in a plan"
+"""In LocalTensorMode likewise: each rank has its own."""
 
 DECOMPOSITION = "decomposition"
 """Ops without a rule of any kind: torch traces their decomposition."""

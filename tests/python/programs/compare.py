@@ -20,6 +20,7 @@ import shardprop
 from shardprop import _torch
 from shardprop.demo.compare import clear_every_cache
 from shardprop.demo.decisions import Decision
+from shardprop.watch import watch_propagation
 
 from .outcome import Results, differing, freeze, is_finite
 
@@ -151,7 +152,7 @@ def _observed(run: _Run) -> Iterator[None]:
 
     shardprop.reset_stats()
     with (
-        _torch.watch_propagation(decided),
+        watch_propagation(decided),
         mock.patch.object(_redistribute, "_optimize_transform_infos", executed),
     ):
         yield

@@ -20,7 +20,7 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 
-from .check import PLAN_OF_TRACE, SYMBOLIC_SHAPE, check
+from .check import SYMBOLIC_SHAPE, check
 from .compare import compare
 from .llama import FeedForward, Size, build, parallelize
 from .outcome import Results
@@ -81,7 +81,7 @@ def _graphs(backend: CompileCounterWithBackend) -> tuple[int, int]:
 
 def test_static_shapes() -> None:
     report = compare(partial(run, (8,), dynamic=False))
-    check([report], decisions=20, price_fallbacks=[PLAN_OF_TRACE])
+    check([report], decisions=20)
 
 
 @pytest.mark.parametrize("mark", [False, True], ids=["dynamic=True", "mark_dynamic"])
@@ -90,8 +90,7 @@ def test_sequences_of_several_lengths(mark: bool) -> None:
     check(
         [report],
         decisions=1,
-        fallbacks=[SYMBOLIC_SHAPE],
-        price_fallbacks=[SYMBOLIC_SHAPE, PLAN_OF_TRACE],
+        price_fallbacks=[SYMBOLIC_SHAPE],
     )
 
 
@@ -112,4 +111,4 @@ def run_llama() -> Results:
 
 
 def test_transformer_block() -> None:
-    check([compare(run_llama)], decisions=25, price_fallbacks=[PLAN_OF_TRACE])
+    check([compare(run_llama)], decisions=25)

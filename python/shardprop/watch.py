@@ -1,0 +1,57 @@
+"""Who decides what, and how long it takes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+from . import _torch
+from ._torch import OpSchema, OutputSharding
+
+__all__ = ["watch_propagation"]
+
+
+@contextmanager
+def watch_propagation(
+    callback: Callable[[OpSchema, OutputSharding | Exception, float], None],
+) -> Iterator[None]:
+    """Call `callback(schema, answer, seconds)` after each propagation that no cache answered.
+
+    Whoever decides is measured, torch or what `install` put in its place, so enter it after
+    `install` and leave it before `uninstall`. The answer is the OutputSharding, or the exception
+    that propagation raised. Propagations inside another one (torch tracing a decomposition) are
+    part of the outer one and not reported. The time spent in the callback is not counted.
+    """
+    prop = _torch.propagator()
+    hooked = ("propagate_op_sharding_non_cached", "propagate_op_sharding")
+    saved = {name: vars(prop)[name] for name in hooked if name in vars(prop)}
+    inner = prop.propagate_op_sharding_non_cached
+    inside = threading.local()
+
+    def watched(schema: OpSchema) -> OutputSharding:
+        if getattr(inside, "yes", False):
+            return inner(schema)  # type: ignore[no-any-return]
+        inside.yes = True
+        answer: OutputSharding | Exception
+        start = perf_counter()
+        try:
+            answer = inner(schema)
+        except Exception as error:
+            answer = error
+        finally:
+            seconds = perf_counter() - start
+            inside.yes = False
+        callback(schema, answer, seconds)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    prop.propagate_op_sharding_non_cached = watched
+    prop.propagate_op_sharding = _torch.decision_cache(watched)
+    try:
+        yield
+    finally:
+        vars(prop).pop("propagate_op_sharding_non_cached", None)
+        vars(prop).update(saved)
