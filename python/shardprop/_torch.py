@@ -11,15 +11,16 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from time import perf_counter
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
 from torch._ops import OpOverload
 from torch._subclasses import FakeTensorMode
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
-from torch.distributed._local_tensor import local_tensor_mode
+from torch.distributed._local_tensor import local_tensor_mode, maybe_disable_local_tensor_mode
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import (
     DTensor,
@@ -28,6 +29,7 @@ from torch.distributed.tensor import (
     Replicate,
     Shard,
     _collective_utils,
+    _decompositions,
     _op_schema,
     _redistribute,
     _utils,
@@ -39,8 +41,13 @@ from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
 from torch.distributed.tensor._ops import utils as _ops_utils
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.distributed.tensor.placement_types import _StridedShard as StridedShard
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from . import _core
+
+# Stands for any kind of sharding in a rule's rows.
+ShardingPlaceholder = _single_dim._ShardingPlaceholder
 
 # The one that torch flattens schemas with: it has two, and they order dicts differently.
 tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
@@ -55,8 +62,10 @@ __all__ = [
     "Placement",
     "Replicate",
     "Shard",
+    "ShardingPlaceholder",
     "StridedShard",
     "TensorMeta",
+    "TorchDispatchMode",
     "TransformInfo",
     "are_we_tracing",
     "in_local_tensor_mode",
@@ -79,7 +88,7 @@ _core.configure(
         "Shard": Shard,
         "_StridedShard": StridedShard,
         "Partial": Partial,
-        "_ShardingPlaceholder": _single_dim._ShardingPlaceholder,
+        "_ShardingPlaceholder": ShardingPlaceholder,
     },
     [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in _REDUCE_OPS],
     zero_fill_partial=IS_215_OR_LATER,
@@ -218,6 +227,122 @@ def elementwise_overload(op: OpOverload) -> OpOverload:
     return _single_dim._resolve_foreach_elementwise_overload(op) or op
 
 
+# --- decompositions ---------------------------------------------------------------------------
+
+# The ones that torch walks a decomposition's arguments and results with.
+decomposition_tree_map: Callable[[Callable[[Any], Any], Any], Any] = vars(_decompositions)[
+    "tree_map"
+]
+
+
+def registered_decomposition(op: OpOverload) -> Callable[..., Any] | None:
+    """The Python function registered as the decomposition of an op."""
+    return decomposition_table.get(op)
+
+
+def decomposition_of(op: OpOverload) -> Callable[..., Any] | None:
+    """What torch traces for an op that has no rule; None where there is nothing to trace."""
+    registered = registered_decomposition(op)
+    if registered is not None:
+        return registered
+    return op.decompose if op._can_decompose() else None
+
+
+def ensure_decomposition_schema_info(op: OpOverload) -> None:
+    """torch's note of which arguments of a decomposed op its decision depends on."""
+    propagator().decomp_strategy.ensure_schema_info(op)
+
+
+def decomposition_mesh(device_type: str) -> DeviceMesh:
+    """The mesh of one rank on which torch follows a decomposition."""
+    return propagator().decomp_strategy._get_fake_mesh(device_type)  # type: ignore[no-any-return]
+
+
+def real_mesh(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DeviceMesh:
+    """The mesh of a decomposed op; every torch looks among its keyword arguments too.
+
+    Raises:
+        ValueError: no operand has one.
+    """
+    return _utils.try_find_mesh_from_args(op, (*args, *kwargs.values()))
+
+
+def no_local_tensors() -> AbstractContextManager[object]:
+    """One process does not stand in for all ranks while a decomposition is followed."""
+    return maybe_disable_local_tensor_mode()
+
+
+def no_modes() -> AbstractContextManager[object]:
+    """No mode of the program (fake tensors, proxies, counters) sees the block."""
+    return _disable_current_modes()
+
+
+_OUTSIDE = (
+    torch._C._dispatch_tls_local_include_set(),
+    torch._C._dispatch_tls_local_exclude_set(),
+)
+
+
+@contextmanager
+def outside_dispatch() -> Iterator[None]:
+    """As if no op, mode or inference mode were under way: composite ops come apart first."""
+    with no_modes(), torch._C._ForceDispatchKeyGuard(*_OUTSIDE), torch.inference_mode(False):
+        yield
+
+
+def dispatch_state() -> tuple[object, ...]:
+    """What a decomposition depends on beside its arguments.
+
+    Inside a DTensor op autograd is out of the way, and composite ops reach a mode whole; asked from
+    outside, they come apart first.
+    """
+    return (
+        torch._C._dispatch_tls_local_exclude_set().raw_repr(),
+        torch._C._dispatch_tls_local_include_set().raw_repr(),
+        torch.is_inference_mode_enabled(),
+        torch.is_grad_enabled(),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        forces_graph_plan(),
+    )
+
+
+def drops_try(error: Exception) -> bool:
+    """Does torch drop a combination of placements for this error, rather than the whole op?"""
+    if isinstance(error, NotImplementedError | GuardOnDataDependentSymNode):
+        return False  # these are RuntimeErrors, too
+    return isinstance(error, RuntimeError | KeyError | IndexError)
+
+
+def rules_of(op: OpOverload) -> tuple[object, object, object]:
+    """Every rule that torch has for an op, of any kind."""
+    prop = propagator()
+    return (
+        prop.op_single_dim_strategy_funcs.get(op),
+        prop.op_strategy_funcs.get(op),
+        prop.op_to_rules.get(op),
+    )
+
+
+def rewrites_arguments(op: OpOverload) -> bool:
+    """Does torch rewrite the global sizes among the op's arguments to local ones?"""
+    prop = propagator()
+    return any(
+        op in table
+        for table in (
+            prop.op_to_shape_and_stride_idx,
+            prop.op_to_scalar_shape_adjuster,
+            prop.squeeze_op_to_dims_variant,
+        )
+    )
+
+
+def shape_arguments(op: OpOverload) -> tuple[int, ...]:
+    """Positions of the arguments that torch rewrites to the local shape (and stride)."""
+    index = propagator().op_to_shape_and_stride_idx.get(op, ())
+    return index if isinstance(index, tuple) else (index,)
+
+
 # --- propagation ------------------------------------------------------------------------------
 
 
@@ -225,6 +350,28 @@ def torch_propagate(schema: OpSchema) -> OutputSharding:
     """torch's own propagation, whatever is hooked in."""
     prop = propagator()
     return type(prop).propagate_op_sharding_non_cached(prop, schema)  # type: ignore[no-any-return]
+
+
+class _KnownMeta:
+    """torch's propagator, save that it need not find out the output's metadata."""
+
+    def __init__(self, prop: Any, meta: object) -> None:
+        self._prop = prop
+        self._meta = meta
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._prop, name)
+
+    def _propagate_tensor_meta_non_cached(self, schema: OpSchema) -> object:
+        return self._meta
+
+
+def torch_propagate_knowing(schema: OpSchema, meta: object) -> OutputSharding:
+    """torch's own propagation of an op whose output metadata is known; most of its time goes there
+    on small meshes."""
+    prop = propagator()
+    known = _KnownMeta(prop, meta)
+    return type(prop).propagate_op_sharding_non_cached(known, schema)  # type: ignore[no-any-return]
 
 
 def install(propagate: Callable[[OpSchema], OutputSharding]) -> None:
@@ -250,11 +397,20 @@ def forget_decisions() -> None:
 
 def op_schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpSchema:
     """A schema as torch's dispatcher would make it."""
+    return OpSchema(op, args, kwargs, schema_info=op_schema_info(op))
+
+
+def op_schema_info(op: OpOverload) -> Any | None:
+    """What torch notes about an op's arguments."""
     prop = propagator()
     info = prop.op_to_schema_info.get(op)
-    if info is None:
-        info = prop.op_to_schema_info_for_single_dim_strategy.get(op)
-    return OpSchema(op, args, kwargs, schema_info=info)
+    return prop.op_to_schema_info_for_single_dim_strategy.get(op) if info is None else info
+
+
+def looks_into_lists(op: OpOverload) -> bool:
+    """Does torch count the tensors in the op's list arguments as operands?"""
+    info = op_schema_info(op)
+    return info is not None and info.needs_pytree
 
 
 @contextmanager

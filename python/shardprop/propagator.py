@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from . import _core, _torch
 from ._torch import DTensorSpec, OpSchema, OutputSharding, StridedShard
+from .decomposition import Declined, Decomposer
 from .engine import NoStrategyError, Question, choose
 from .errors import ShardpropError
 from .lists import Elements, decide_list_op, is_tensor_list
@@ -80,12 +81,32 @@ def _decide(schema: OpSchema, rule: object) -> OutputSharding:
     return output_sharding(schema, choose(question_of(schema, meta), rule), meta)
 
 
+def _decide_decomposed(schema: OpSchema) -> OutputSharding:
+    """The core's decision on the rows of a decomposition.
+
+    Raises:
+        Declined, and as `_decide` does.
+    """
+    meta = _torch.propagator()._propagate_tensor_meta_non_cached(schema)
+    rows = decomposer.rows(schema)
+    return output_sharding(schema, choose(question_of(schema, meta), rows), meta)
+
+
 def _propagate(schema: OpSchema) -> OutputSharding:
     """What torch's dispatcher calls while shardprop is enabled."""
     with _recorder.timed():
         rule = _torch.single_dim_rule(schema.op)
         if rule is None:
-            _recorder.delegated(_torch.why_no_single_dim_rule(schema.op), _strided_operands(schema))
+            why = _torch.why_no_single_dim_rule(schema.op)
+            if why == "decomposition":
+                try:
+                    decision = _decide_decomposed(schema)
+                except (Declined, _core.Unsupported, _core.RuleError, NoStrategyError) as declined:
+                    _logger.debug("torch decides %s: %s", schema.op, declined)
+                else:
+                    _recorder.decided(_strided_operands(schema))
+                    return decision
+            _recorder.delegated(why, _strided_operands(schema))
             with redistribution.one_decision():
                 return _torch.torch_propagate(schema)
         try:
@@ -94,6 +115,17 @@ def _propagate(schema: OpSchema) -> OutputSharding:
             return _fall_back(schema, declined)
         _recorder.decided(_strided_operands(schema))
         return decision
+
+
+def _decide_inside(schema: OpSchema, meta: object) -> OutputSharding:
+    """The decision of a call inside a decomposition, where rows alone do not decide it."""
+    if _torch.why_no_single_dim_rule(schema.op) == "full-mesh strategy":
+        with redistribution.one_decision():
+            return _torch.torch_propagate_knowing(schema, meta)
+    return _propagate(schema)
+
+
+decomposer = Decomposer(_decide_inside)
 
 
 def _fall_back(schema: OpSchema, declined: Exception) -> OutputSharding:
@@ -173,5 +205,6 @@ def reset_stats() -> None:
 def clear_caches() -> None:
     """Forget plans and decisions, ours and torch's."""
     redistribution.clear()
+    decomposer.clear()
     _torch.forget_plans()
     _torch.forget_decisions()
