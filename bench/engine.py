@@ -21,7 +21,7 @@ from torch.distributed.tensor._sharding_prop import _select_min_cost_strategy
 from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
-from shardprop import _torch
+from shardprop import _torch, registry
 from shardprop.decision import question_of
 from shardprop.engine import answer, prepare
 
@@ -57,10 +57,10 @@ class Engine:
 
 def engine(op: Any, args: tuple[Any, ...], rows: list[list[Any]] | None = None) -> Engine:
     """The question of `op` on `args`; `rows` where torch has no single-dim rule."""
-    schema = _torch.op_schema(op, args, {})
+    schema = registry.op_schema(op, args, {})
     meta = _torch.propagator()._propagate_tensor_meta_non_cached(schema)
     strategy_schema = _torch.propagator()._wrap_with_op_strategy(schema)
-    rule = _torch.single_dim_rule(op) or _torch.single_dim_rule(aten.mm.default)
+    rule = registry.single_dim_rule(op) or registry.single_dim_rule(aten.mm.default)
     if rows is None:
         rows = rule.func(op, strategy_schema.args_meta, strategy_schema.kwargs_meta)
     fixed = dataclasses.replace(rule, func=lambda *_: list(rows))

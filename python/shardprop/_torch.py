@@ -9,17 +9,18 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
 from torch import SymInt
 from torch._C._dynamo import eval_frame as _eval_frame
+from torch._decomp import decomposition_table
 from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
-from torch.distributed._local_tensor import local_tensor_mode
+from torch.distributed._local_tensor import local_tensor_mode, maybe_disable_local_tensor_mode
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import (
     DTensor,
@@ -47,19 +48,19 @@ from torch.fx.experimental.symbolic_shapes import (
     GuardOnDataDependentSymNode as DataDependentError,
 )
 from torch.fx.experimental.symbolic_shapes import (
-    expect_true,
     free_symbols,
-    guard_or_false,
-    guard_or_true,
     statically_known_true,
 )
 from torch.utils._mode_utils import no_dispatch
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from . import _core
 from .sizes import read_size
 
-ShardingPlaceholder = _single_dim._ShardingPlaceholder
 IntLike = (int, torch.SymInt)
+
+# Stands for any kind of sharding in a rule's rows.
+ShardingPlaceholder = _single_dim._ShardingPlaceholder
 
 # The one that torch flattens schemas with: it has two, and they order dicts differently.
 tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
@@ -82,6 +83,7 @@ __all__ = [
     "StridedShard",
     "SymInt",
     "TensorMeta",
+    "TorchDispatchMode",
     "TransformInfo",
     "are_we_tracing",
     "free_symbols",
@@ -107,13 +109,17 @@ _core.configure(
         "Shard": Shard,
         "_StridedShard": StridedShard,
         "Partial": Partial,
-        "_ShardingPlaceholder": _single_dim._ShardingPlaceholder,
+        "_ShardingPlaceholder": ShardingPlaceholder,
     },
     [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in _REDUCE_OPS],
     read_size=read_size,
     zero_fill_partial=IS_215_OR_LATER,
     compensated_sum=sys.version_info >= (3, 12),
 )
+
+
+# Where the rules are that come with torch.
+OPS_PACKAGE: str = _ops_utils.__package__
 
 
 def propagator() -> Any:
@@ -209,21 +215,6 @@ def mesh_of(schema: OpSchema) -> DeviceMesh:
 # Conditions on sizes are plain bools where the sizes are plain; those are answered at once.
 
 
-def known(condition: bool) -> bool:
-    """Is it true, as far as can be told now? What is told adds a guard."""
-    return condition if isinstance(condition, bool) else guard_or_false(condition)
-
-
-def maybe(condition: bool) -> bool:
-    """Is it true, or can it not be told now? What is told adds a guard."""
-    return condition if isinstance(condition, bool) else guard_or_true(condition)
-
-
-def holds(condition: bool) -> bool:
-    """Take it to be true, and have it checked when the program runs if it cannot be told now."""
-    return condition if isinstance(condition, bool) else expect_true(condition)
-
-
 def split_factors_match(expected: int, actual: int) -> bool:
     """Are two split factors the same? User's hints for unbacked sizes count, and are checked."""
     if isinstance(expected, int) and isinstance(actual, int):
@@ -237,37 +228,6 @@ def split_factor_has_hint(factor: SymInt) -> bool:
 
 
 # --- rules ------------------------------------------------------------------------------------
-
-
-def is_read_out(op: OpOverload) -> bool:
-    """Does the op read a number out of a tensor? torch takes the local one, whatever its layout."""
-    return op is torch.ops.aten._local_scalar_dense.default
-
-
-def single_dim_rule(op: OpOverload) -> Any | None:
-    """torch's single-dim rule for an op, looked up at the moment of use.
-
-    torch has a rule for ``_local_scalar_dense`` but decides it before it looks (`is_read_out`).
-    """
-    if is_read_out(op):
-        return None
-    return propagator().op_single_dim_strategy_funcs.get(op)
-
-
-def why_no_single_dim_rule(op: OpOverload) -> str:
-    """How torch decides an op that has no single-dim rule."""
-    prop = propagator()
-    if op in prop.op_strategy_funcs:
-        return "full-mesh strategy"
-    if op in prop.op_to_rules:
-        return "propagation rule"
-    return "decomposition"
-
-
-def has_own_full_mesh_strategy(op: OpOverload) -> bool:
-    """Does torch decide this op by a full-mesh strategy that came with it?"""
-    strategy = propagator().op_strategy_funcs.get(op)
-    return strategy is not None and strategy.__module__.startswith(_ops_utils.__package__)
 
 
 def norm_partial(order: float) -> Partial:
@@ -326,12 +286,6 @@ _ASKING_HANDLERS = frozenset(
 )
 
 
-def ops_with_a_rule() -> set[OpOverload]:
-    """Ops in one of torch's three registries of rules."""
-    prop = propagator()
-    return {*prop.op_single_dim_strategy_funcs, *prop.op_strategy_funcs, *prop.op_to_rules}
-
-
 def handlers_instead_of_propagation() -> Mapping[OpOverload, Callable[..., Any]]:
     """Ops that torch's dispatcher hands to a function which asks for no decision about them."""
     handlers = DTensor._op_dispatcher._custom_op_handlers
@@ -382,6 +336,86 @@ def fake_mode_lock() -> AbstractContextManager[Any]:
     return _prop.ShardingPropagator._fake_mode_lock
 
 
+# --- decompositions ---------------------------------------------------------------------------
+
+# The ones that torch walks a decomposition's arguments and results with.
+decomposition_tree_map: Callable[[Callable[[Any], Any], Any], Any] = vars(_decompositions)[
+    "tree_map"
+]
+
+
+def registered_decomposition(op: OpOverload) -> Callable[..., Any] | None:
+    """The Python function registered as the decomposition of an op."""
+    return decomposition_table.get(op)
+
+
+def decomposition_of(op: OpOverload) -> Callable[..., Any] | None:
+    """What torch traces for an op that has no rule; None where there is nothing to trace."""
+    registered = registered_decomposition(op)
+    if registered is not None:
+        return registered
+    return op.decompose if op._can_decompose() else None
+
+
+def ensure_decomposition_schema_info(op: OpOverload) -> None:
+    """torch's note of which arguments of a decomposed op its decision depends on."""
+    propagator().decomp_strategy.ensure_schema_info(op)
+
+
+def decomposition_mesh(device_type: str) -> DeviceMesh:
+    """The mesh of one rank on which torch follows a decomposition."""
+    return propagator().decomp_strategy._get_fake_mesh(device_type)  # type: ignore[no-any-return]
+
+
+def real_mesh(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DeviceMesh:
+    """The mesh of a decomposed op; every torch looks among its keyword arguments too.
+
+    Raises:
+        ValueError: no operand has one.
+    """
+    return _utils.try_find_mesh_from_args(op, (*args, *kwargs.values()))
+
+
+def no_local_tensors() -> AbstractContextManager[object]:
+    """One process does not stand in for all ranks while a decomposition is followed."""
+    return maybe_disable_local_tensor_mode()
+
+
+def no_modes() -> AbstractContextManager[object]:
+    """No mode of the program (fake tensors, proxies, counters) sees the block."""
+    return _disable_current_modes()
+
+
+_OUTSIDE = (
+    torch._C._dispatch_tls_local_include_set(),
+    torch._C._dispatch_tls_local_exclude_set(),
+)
+
+
+@contextmanager
+def outside_dispatch() -> Iterator[None]:
+    """As if no op, mode or inference mode were under way: composite ops come apart first."""
+    with no_modes(), torch._C._ForceDispatchKeyGuard(*_OUTSIDE), torch.inference_mode(False):
+        yield
+
+
+def dispatch_state() -> tuple[object, ...]:
+    """What a decomposition depends on beside its arguments.
+
+    Inside a DTensor op autograd is out of the way, and composite ops reach a mode whole; asked from
+    outside, they come apart first.
+    """
+    return (
+        torch._C._dispatch_tls_local_exclude_set().raw_repr(),
+        torch._C._dispatch_tls_local_include_set().raw_repr(),
+        torch.is_inference_mode_enabled(),
+        torch.is_grad_enabled(),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        forces_graph_plan(),
+    )
+
+
 # --- propagation ------------------------------------------------------------------------------
 
 
@@ -402,35 +436,9 @@ def hide_from_dynamo(function: Callable[..., Any]) -> None:
     _eval_frame.set_code_exec_strategy(function.__code__, strategy)
 
 
-def install(propagate: Callable[[OpSchema], OutputSharding]) -> None:
-    """Put `propagate` where torch's dispatcher asks for a decision, and clear torch's caches."""
-    hide_from_dynamo(propagate)
-    prop = propagator()
-    prop.propagate_op_sharding_non_cached = propagate
-    prop.propagate_op_sharding = decision_cache(propagate)
-    forget_decisions()
-
-
-def uninstall() -> None:
-    """Undo `install`."""
-    prop = propagator()
-    vars(prop).pop("propagate_op_sharding_non_cached", None)
-    prop.propagate_op_sharding = decision_cache(prop.propagate_op_sharding_non_cached)
-    forget_decisions()
-
-
 def forget_decisions() -> None:
     """Clear torch's caches of decisions, in Python and in its C++ dispatcher."""
     _clear_sharding_prop_cache()  # type: ignore[no-untyped-call]
-
-
-def op_schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpSchema:
-    """A schema as torch's dispatcher would make it."""
-    prop = propagator()
-    info = prop.op_to_schema_info.get(op)
-    if info is None:
-        info = prop.op_to_schema_info_for_single_dim_strategy.get(op)
-    return OpSchema(op, args, kwargs, schema_info=info)
 
 
 def decision_cache(propagate: Callable[[OpSchema], OutputSharding]) -> Any:

@@ -10,9 +10,9 @@ from enum import Enum
 
 import torch
 
-from . import _torch
+from . import _torch, registry
 from ._torch import OpOverload
-from .decision import decomposes, rule_of
+from .decision import rule_of
 from .op_facts import op_facts
 
 __all__ = ["EXCEPTIONS", "Coverage", "Decider", "OpCoverage", "coverage"]
@@ -129,7 +129,7 @@ def coverage() -> Coverage:
     or else a decomposition that it traces and a tensor among their arguments (an op that takes no
     tensor never meets a DTensor).
     """
-    ops = _torch.ops_with_a_rule() | set(_torch.handlers_instead_of_propagation())
+    ops = registry.ops_with_a_rule() | set(_torch.handlers_instead_of_propagation())
     ops |= {op for op in _torch.all_ops() if _may_decompose(op)}
     return Coverage(tuple(sorted(_covered(ops), key=lambda op: op.op)))
 
@@ -152,8 +152,8 @@ def _covered(ops: Iterable[OpOverload]) -> Iterable[OpCoverage]:
 def _who_decides(op: OpOverload) -> tuple[Decider, str | None]:
     rule = rule_of(op)
     if rule is not None:
-        is_torchs = rule is _torch.single_dim_rule(op)
+        is_torchs = rule is registry.single_dim_rule(op)
         return (Decider.CORE_RULE if is_torchs else Decider.OWN_RULE), None
-    if decomposes(op):
+    if _torch.has_decomposition(op):
         return Decider.DECOMPOSITION, None
-    return Decider.FALLBACK, _torch.why_no_single_dim_rule(op)
+    return Decider.FALLBACK, registry.why_no_single_dim_rule(op)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import _core, _torch
+from . import _core, _torch, registry
 from ._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
-from .engine import Choice, OutputMeta, Question, choose
+from .engine import Choice, GivenRows, OutputMeta, Question, choose
 from .errors import ShardpropError
 from .lists import Choose, Elements, decide_list_op, is_tensor_list
 from .metadata import output_meta
@@ -16,7 +17,7 @@ from .outputs import output_sharding
 from .redistribution import Redistribution
 from .rules import FollowRule, RowRule, own_rule
 
-__all__ = ["ReadOut", "ask", "decide", "decomposes", "question_of", "rule_of"]
+__all__ = ["ReadOut", "ask", "decide", "question_of", "rule_of"]
 
 # What the body of a rule of ours raises on arguments that it does not expect.
 _UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
@@ -31,20 +32,14 @@ _READ_OUT = ReadOut()
 
 def rule_of(op: OpOverload) -> Any | None:
     """torch's single-dim rule for an op, or else ours; None if neither has one."""
-    if _torch.is_read_out(op):
+    if registry.is_read_out(op):
         return _READ_OUT
-    return _torch.single_dim_rule(op) or own_rule(op)
-
-
-def decomposes(op: OpOverload) -> bool:
-    """Does the core decide an op without a rule, by what it decomposes into? Not yet: torch traces
-    the decomposition and decides."""
-    return False
+    return registry.single_dim_rule(op) or own_rule(op)
 
 
 def is_own(rule: Any) -> bool:
-    """Is it a rule of ours?"""
-    return isinstance(rule, (FollowRule, RowRule))
+    """Is it a rule of ours, or the rows of a decomposition?"""
+    return isinstance(rule, (FollowRule, RowRule, GivenRows))
 
 
 def question_of(schema: OpSchema, meta: OutputMeta, rule: Any) -> Question:
@@ -90,8 +85,13 @@ def ask(rule: Any, redistribution: Redistribution) -> Choose:
     return choose_by_own_rule
 
 
-def decide(schema: OpSchema, rule: Any, redistribution: Redistribution) -> OutputSharding:
-    """The decision of a rule.
+def decide(
+    schema: OpSchema,
+    rule: Any,
+    redistribution: Redistribution,
+    meta_of: Callable[[OpSchema], OutputMeta] = output_meta,
+) -> OutputSharding:
+    """The decision of a rule; `meta_of` gives the metadata of the outputs.
 
     Raises:
         _core.Unsupported, _core.RuleError, NoStrategyError: as `choose` does.
@@ -99,12 +99,18 @@ def decide(schema: OpSchema, rule: Any, redistribution: Redistribution) -> Outpu
     """
     if rule is _READ_OUT:
         return OutputSharding(None, schema)
-    is_list = op_facts(schema.op).is_list_op and any(map(is_tensor_list, schema.args_schema))
-    elements = Elements(schema) if is_list else None
-    meta = elements.meta(output_meta) if elements else output_meta(schema)
+    choose_one = ask(rule, redistribution)
+    if _is_list_op(schema) and not isinstance(rule, GivenRows):
+        elements = Elements(schema)
+        meta = elements.meta(meta_of)
+        if not is_own(rule):
+            _torch.validate_meta_count(schema, meta)
+        return decide_list_op(schema, elements, meta, choose_one)
+    meta = meta_of(schema)
     if not is_own(rule):
         _torch.validate_meta_count(schema, meta)
-    choose_one = ask(rule, redistribution)
-    if elements:
-        return decide_list_op(schema, elements, meta, choose_one)
     return output_sharding(schema, choose_one(question_of(schema, meta, rule)), meta)
+
+
+def _is_list_op(schema: OpSchema) -> bool:
+    return op_facts(schema.op).is_list_op and any(map(is_tensor_list, schema.args_schema))

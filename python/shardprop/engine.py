@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from . import _core, _torch
@@ -15,6 +16,7 @@ from .symbolic import SymbolicSizes
 
 __all__ = [
     "Choice",
+    "GivenRows",
     "NoStrategyError",
     "OutputMeta",
     "Prepared",
@@ -70,6 +72,30 @@ class Question(NamedTuple):
     meta: OutputMeta
     mesh: DeviceMesh | None
     is_element: bool = False
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """Rows without placeholders that torch expands as they are: a rule for `choose`.
+
+    In-place ops are not treated apart, and uneven shards are refused, as by torch's
+    ``expand_to_full_mesh_op_strategy`` when it is told nothing else. The all-Replicate row must be
+    among the rows.
+
+    Attributes:
+        rows: Placements of outputs and operands on one mesh dim.
+        outputs: How many of each row are outputs.
+    """
+
+    rows: list[list[Placement]]
+    outputs: int
+    different_mesh_args: None = None
+    allow_uneven_sharding: bool = False
+    allow_unbacked_sharding: bool | None = None
+
+    def func(self, op: OpOverload, args: Any, kwargs: Any) -> list[list[Placement]]:
+        """The rows, for any arguments."""
+        return self.rows
 
 
 class Choice(NamedTuple):
@@ -236,7 +262,7 @@ def _options(question: Question, rule: Any) -> int:
     options = _KEEP_ABSENT if _torch.IS_215_OR_LATER else 0
     if _torch.forces_graph_plan():
         options |= _FORCE_GRAPH
-    if op_facts(question.op).in_place:
+    if op_facts(question.op).in_place and not isinstance(rule, GivenRows):
         options |= _IN_PLACE
     if rule.allow_uneven_sharding:
         options |= _ALLOW_UNEVEN
@@ -271,7 +297,9 @@ def prepare(question: Question, rule: Any) -> Prepared:
     facts = op_facts(question.rule_op)
     rows = rule.func(question.rule_op, seen.args_meta, seen.kwargs_meta)
     # Rules of our own say how many outputs their rows have.
-    outputs = getattr(rule, "outputs", None) or _num_outputs(question, facts, rows)
+    outputs = getattr(rule, "outputs", None)
+    if outputs is None:
+        outputs = _num_outputs(question, facts, rows)
     listed = facts.first_return == "list" and _is_container(question.meta)
     arguments = (
         core_mesh(mesh),

@@ -6,12 +6,16 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from . import _core, _torch
+from . import _core, _torch, registry
 from ._torch import DTensorSpec, OpSchema, OutputSharding, StridedShard
 from .decision import decide, rule_of
-from .engine import NoStrategyError
+from .decomposition import Declined, Decomposer
+from .decomposition.knowing import torch_propagate_knowing
+from .engine import NoStrategyError, OutputMeta
 from .errors import ShardpropError
+from .hook import install, uninstall
 from .kinds import has_strided
 from .redistribution import Redistribution
 from .rules.views import forget_dim_maps
@@ -35,6 +39,9 @@ _lock = threading.Lock()
 _enabled = False
 _strict = False
 
+# What an op is left to torch for.
+_DECLINED = (_core.Unsupported, _core.RuleError, NoStrategyError)
+
 
 def _strided_operands(schema: OpSchema) -> int:
     """Operands with strided shards, for the statistics."""
@@ -48,20 +55,48 @@ def _strided_operands(schema: OpSchema) -> int:
     return sum(has_strided(spec.placements) for spec in specs)
 
 
+def _rule_for(schema: OpSchema) -> Any | None:
+    """The op's rule, or the rows of its decomposition; None where torch is to decide."""
+    rule = rule_of(schema.op)
+    if rule is None and registry.why_no_single_dim_rule(schema.op) == "decomposition":
+        try:
+            return decomposer.rows(schema)
+        except Declined as declined:
+            _logger.debug("torch decomposes %s: %s", schema.op, declined)
+    return rule
+
+
 def _propagate(schema: OpSchema) -> OutputSharding:
     """What torch's dispatcher calls while shardprop is enabled."""
     with _recorder.timed():
-        rule = rule_of(schema.op)
+        rule = _rule_for(schema)
         if rule is None:
-            _recorder.delegated(_torch.why_no_single_dim_rule(schema.op), _strided_operands(schema))
+            _recorder.delegated(
+                registry.why_no_single_dim_rule(schema.op), _strided_operands(schema)
+            )
             with redistribution.one_decision():
                 return _torch.torch_propagate(schema)
         try:
             decision = decide(schema, rule, redistribution)
-        except (_core.Unsupported, _core.RuleError, NoStrategyError) as declined:
+        except _DECLINED as declined:
             return _fall_back(schema, declined)
         _recorder.decided(_strided_operands(schema))
         return decision
+
+
+def _decide_inside(schema: OpSchema, meta: OutputMeta) -> OutputSharding:
+    """The decision of a call inside a decomposition, where rows alone do not decide it."""
+    rule = _rule_for(schema)
+    if rule is not None:
+        try:
+            return decide(schema, rule, redistribution, lambda _: meta)
+        except _DECLINED as declined:
+            _logger.debug("torch decides %s inside a decomposition: %s", schema.op, declined)
+    with redistribution.one_decision():
+        return torch_propagate_knowing(schema, meta)
+
+
+decomposer = Decomposer(_decide_inside)
 
 
 def _fall_back(schema: OpSchema, declined: Exception) -> OutputSharding:
@@ -96,7 +131,7 @@ def enable(*, policy: str = "torch", strict: bool = False) -> None:
     with _lock:
         _strict = strict
         redistribution.install()
-        _torch.install(_propagate)
+        install(_propagate)
         _enabled = True
 
 
@@ -105,7 +140,7 @@ def disable() -> None:
     global _enabled
     with _lock:
         _torch.uninstall_pricing()
-        _torch.uninstall()
+        uninstall()
         _enabled = False
 
 
@@ -141,6 +176,7 @@ def reset_stats() -> None:
 def clear_caches() -> None:
     """Forget plans and decisions, ours and torch's."""
     redistribution.clear()
+    decomposer.clear()
     forget_dim_maps()
     _torch.forget_plans()
     _torch.forget_decisions()

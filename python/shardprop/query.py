@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from . import _core, _torch
+from . import _core, registry
 from ._torch import DTensorSpec, OpOverload, OutputSharding, Placement
 from .decision import ReadOut, ask, question_of, rule_of
 from .engine import NoStrategyError
@@ -75,9 +75,9 @@ def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
     if rule is None:
         raise ShardpropError(
             f"{op}: Expected an op with a rule, got one that torch decides by "
-            f"{_torch.why_no_single_dim_rule(op)}."
+            f"{registry.why_no_single_dim_rule(op)}."
         )
-    schema = _torch.op_schema(op, args, kwargs)
+    schema = registry.op_schema(op, args, kwargs)
     question_specs = [*schema.args_spec]
     _check_specs(op, question_specs)
     if op_facts(op).is_list_op:

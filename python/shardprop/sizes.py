@@ -1,6 +1,6 @@
 """Sizes that are expressions: torch.compile's dynamic shapes.
 
-Nothing here adds a guard.
+`known`, `maybe` and `holds` ask torch, and may add its guards; nothing else here adds one.
 """
 
 from __future__ import annotations
@@ -9,10 +9,19 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import expect_true, guard_or_false, guard_or_true
 
 from . import _core
 
-__all__ = ["backed_symbols", "is_symbolic", "read_size", "unbacked_symbols"]
+__all__ = [
+    "backed_symbols",
+    "holds",
+    "is_symbolic",
+    "known",
+    "maybe",
+    "read_size",
+    "unbacked_symbols",
+]
 
 # What torch takes an unbacked size for when it compares prices and knows nothing better.
 _UNBACKED_SIZE = 8192
@@ -69,3 +78,21 @@ def _unbacked_size(shape_env: Any, symbol: Any) -> Any:
         upper = shape_env.bound_sympy(symbol).upper
         hint = upper if isinstance(upper, sympy.Integer) else _UNBACKED_SIZE
     return sympy.Integer(hint)
+
+
+# Conditions on sizes are plain bools where the sizes are plain; those are answered at once.
+
+
+def known(condition: bool) -> bool:
+    """Is it true, as far as can be told now? What is told adds a guard."""
+    return condition if isinstance(condition, bool) else guard_or_false(condition)
+
+
+def maybe(condition: bool) -> bool:
+    """Is it true, or can it not be told now? What is told adds a guard."""
+    return condition if isinstance(condition, bool) else guard_or_true(condition)
+
+
+def holds(condition: bool) -> bool:
+    """Take it to be true, and have it checked when the program runs if it cannot be told now."""
+    return condition if isinstance(condition, bool) else expect_true(condition)

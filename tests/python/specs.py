@@ -20,7 +20,7 @@ def SS(dim: int, split_factor: int) -> _StridedShard:
 
 
 def meta_of(shape: Sequence[int], dtype: torch.dtype = torch.float32) -> TensorMeta:
-    tensor = torch.empty(*shape, dtype=dtype, device="meta")
+    tensor = torch.empty(tuple(shape), dtype=dtype, device="meta")
     return TensorMeta(tensor.shape, tensor.stride(), tensor.dtype)
 
 

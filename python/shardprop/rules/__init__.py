@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import _torch
+from .. import registry
 from .._torch import OpOverload
 from . import (
     attention,
@@ -46,4 +46,4 @@ def own_rule(op: OpOverload) -> FollowRule | RowRule | None:
     None where there is no such rule of ours, or where the program has registered another strategy
     in the place of torch's.
     """
-    return _RULES.get(op) if _torch.has_own_full_mesh_strategy(op) else None
+    return _RULES.get(op) if registry.has_own_full_mesh_strategy(op) else None

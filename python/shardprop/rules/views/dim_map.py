@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..._torch import SymInt, known, maybe
+from ..._torch import SymInt
+from ...sizes import known, maybe
 from .declined import Declined
 
 __all__ = [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..._torch import free_symbols, holds, known, maybe
+from ..._torch import free_symbols
+from ...sizes import holds, known, maybe
 from .declined import Declined, Endless
 from .dim_map import DimMap, Group, Shape, dim_map, size_list
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._torch import known, maybe
+from ...sizes import known, maybe
 from .declined import Declined
 from .dim_map import DimMap, Group
 from .shards import Shards

@@ -1,0 +1,246 @@
+"""From an op without a rule to rows for one mesh dim: trace once, walk, hold both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+
+from .. import _torch, registry
+from .._torch import DTensorSpec, OpOverload, OpSchema, Partial, Replicate, Shard, StridedShard
+from ..engine import GivenRows
+from ..lru import BoundedMap
+from ..op_facts import op_facts
+from .beyond_torch import is_random, runs_alike
+from .history import depends_on_order
+from .inner import Decide, Decomposed, Inner
+from .options import operand_options
+from .program import Declined, OrderMatters, Program, Refused
+from .template import Template, template_of
+from .trace import contiguous_meta, trace
+from .walk import Passed, walk
+
+__all__ = ["Decomposer", "Rows"]
+
+_PROGRAMS_HELD = 512
+_ROWS_HELD = 1024
+
+# A _MaskPartial holds a buffer, and a user's placement anything.
+_VALUES = frozenset({Replicate, Shard, StridedShard, Partial})
+
+
+@dataclass(frozen=True)
+class Rows(GivenRows):
+    """The rows of a decomposition.
+
+    Attributes:
+        beyond_torch: torch refuses this op; see the module of that name.
+    """
+
+    beyond_torch: bool = False
+
+
+class _Traced(NamedTuple):
+    """A program, and whether torch's answer for it depends on the order of its questions."""
+
+    program: Program
+    in_order: bool
+
+
+class _Asked(NamedTuple):
+    """An op without a rule and what it runs."""
+
+    op: OpOverload
+    decomposition: Callable[..., Any]
+    template: Template
+    program: Program
+
+
+class _How(NamedTuple):
+    """How an op is asked about.
+
+    Attributes:
+        nested: It is called inside another decomposition.
+        factories: Calls of factories are to be answered, too.
+        refused: torch refuses it, so that every row has to be checked.
+    """
+
+    nested: bool
+    factories: bool
+    refused: bool = False
+
+
+class Decomposer:
+    """Rows of ops that have no rule.
+
+    Args:
+        decide: Decides the calls inside that are not decided by rows alone.
+        beyond_torch: Decide ops that torch refuses where an answer is provably right (the module
+            `beyond_torch` says when).
+    """
+
+    def __init__(self, decide: Decide, *, beyond_torch: bool = True) -> None:
+        self.beyond_torch = beyond_torch
+        self._decide = decide
+        # In place of what could not be had: why not.
+        self._programs: BoundedMap[_Traced | str] = BoundedMap(_PROGRAMS_HELD)
+        # With the rules they were made with; one registered since then makes them worthless.
+        self._inners: BoundedMap[tuple[object, Inner]] = BoundedMap(_PROGRAMS_HELD)
+        self._rows: BoundedMap[tuple[object, Rows | Declined]] = BoundedMap(_ROWS_HELD)
+
+    def clear(self) -> None:
+        """Forget all programs and rows."""
+        self._programs.clear()
+        self._inners.clear()
+        self._rows.clear()
+
+    def rows(self, schema: OpSchema) -> Rows:
+        """The rows that torch finds by tracing the decomposition, in torch's order.
+
+        Raises:
+            Declined: torch is to answer.
+        """
+        try:
+            mesh = _torch.real_mesh(schema.op, schema.args_schema, schema.kwargs_schema)
+        except ValueError:
+            raise Declined("there is no operand") from None
+        # Of a call inside another decomposition the answer could not say that torch refuses it, and
+        # the outer one would go unchecked.
+        nested = mesh is _torch.decomposition_mesh(mesh.device_type)
+        beyond = self.beyond_torch and not nested and not _torch.are_we_tracing()
+        with _torch.no_local_tensors():
+            try:
+                return self._rows_for(schema, _How(nested, beyond))
+            except Refused:
+                if not beyond:
+                    raise
+            with _torch.outside_dispatch():
+                return self._rows_for(schema, _How(nested, factories=True, refused=True))
+
+    def _rows_for(self, schema: OpSchema, how: _How) -> Rows:
+        decomposition = _decomposition_of(schema.op)
+        _torch.ensure_decomposition_schema_info(schema.op)
+        template = template_of(schema)
+        program, in_order = self._traced(schema.op, decomposition, template)
+        asked = _Asked(schema.op, decomposition, template, program)
+        if in_order and (how.nested or _torch.are_we_tracing()):
+            raise OrderMatters("calls whose decisions torch takes from its cache")
+        if in_order or not _are_values(template.specs):
+            return _found(asked, self._inner(asked, how, in_order))
+        return self._held_rows(asked, how)
+
+    def _traced(
+        self, op: OpOverload, decomposition: Callable[..., Any], template: Template
+    ) -> _Traced:
+        device_type = template.specs[0].mesh.device_type
+        registered = _torch.registered_decomposition(op)
+        key = (op, registered, template.key, device_type, _torch.dispatch_state())
+        held = self._programs.get(key)
+        if held is None:
+            mesh = _torch.decomposition_mesh(device_type)
+            try:
+                program = trace(decomposition, template.args, template.kwargs, template.metas, mesh)
+                held = _Traced(program, depends_on_order(program))
+            except Declined as declined:
+                held = str(declined)
+            self._programs.put(key, held)
+        if isinstance(held, str):
+            raise Declined(held)
+        return held
+
+    def _held_rows(self, asked: _Asked, how: _How) -> Rows:
+        rules = [registry.rules_of(call.op) for call in asked.program.calls]
+        key = (asked.program, how, tuple(spec.placements for spec in asked.template.specs))
+        held = self._rows.get(key)
+        if held is None or held[0] != rules:
+            held = (rules, _found_or_declined(asked, self._held_inner(asked, how, rules)))
+            self._rows.put(key, held)
+        if isinstance(held[1], Declined):
+            raise type(held[1])(*held[1].args)
+        return held[1]
+
+    def _held_inner(self, asked: _Asked, how: _How, rules: object) -> Inner:
+        """Decisions of the program's calls, shared by all placements that are asked about."""
+        key = (asked.program, how)
+        held = self._inners.get(key)
+        if held is None or held[0] != rules:
+            held = (rules, self._inner(asked, how, in_order=False))
+            self._inners.put(key, held)
+        return held[1]
+
+    def _inner(self, asked: _Asked, how: _How, in_order: bool) -> Inner:
+        def decompose(schema: OpSchema) -> Decomposed | None:
+            try:
+                rows = self._rows_for(schema, _How(nested=True, factories=how.factories))
+            except OrderMatters:
+                raise
+            except Declined:
+                return None
+            return Decomposed(rows, rows.beyond_torch)
+
+        mesh = _torch.decomposition_mesh(asked.template.specs[0].mesh.device_type)
+        inner = Inner(asked.program, mesh, self._decide, decompose, how.factories, in_order)
+        inner.beyond_torch = how.refused
+        return inner
+
+
+def _decomposition_of(op: OpOverload) -> Callable[..., Any]:
+    try:
+        decomposition = _torch.decomposition_of(op)
+    except RuntimeError as error:
+        raise Declined(f"torch does not know {op}") from error
+    if decomposition is None:
+        raise Declined("there is no decomposition")
+    return decomposition
+
+
+def _are_values(specs: Sequence[DTensorSpec]) -> bool:
+    """Are all placements fully told by their value?"""
+    return all(type(p) in _VALUES for spec in specs for p in spec.placements)
+
+
+def _found(asked: _Asked, inner: Inner) -> Rows:
+    options = operand_options(asked.template.specs)
+    passed = walk(asked.program, options, inner.outputs, inner.in_order)
+    if inner.beyond_torch:
+        passed = _right_everywhere(asked, passed)
+    return _rows_of(asked, passed, inner.beyond_torch)
+
+
+def _found_or_declined(asked: _Asked, inner: Inner) -> Rows | Declined:
+    try:
+        return _found(asked, inner)
+    except Declined as declined:
+        return type(declined)(*declined.args)  # without the frames it came through
+
+
+def _right_everywhere(asked: _Asked, passed: Sequence[Passed]) -> list[Passed]:
+    """Those that are right though torch refuses the op."""
+    op, decomposition, template, program = asked
+    if is_random(program):
+        raise Declined("random numbers in an op that torch refuses")
+    rewritten = registry.rewrites_arguments(op)
+    mesh = _torch.decomposition_mesh(template.specs[0].mesh.device_type)
+
+    def retrace(shapes: Sequence[torch.Size]) -> Program:
+        metas = [contiguous_meta(s, m.dtype) for s, m in zip(shapes, template.metas, strict=True)]
+        return trace(decomposition, template.args, template.kwargs, metas, mesh)
+
+    return [p for p in passed if runs_alike(program, p.layouts, retrace, rewritten)]
+
+
+def _rows_of(asked: _Asked, passed: Sequence[Passed], beyond_torch: bool) -> Rows:
+    program = asked.program
+    rows = []
+    for _, layouts in passed:
+        row = [layouts[v] for v in (*program.results, *range(program.operands))]
+        if any(layout is None for layout in row):
+            raise Declined("an output without a spec")
+        rows.append([layout.placement for layout in row if layout is not None])
+    if not any(all(type(p) is Replicate for p in row) for row in rows):
+        raise Declined("the decomposition does not pass with all operands replicated")
+    if len(op_facts(asked.op).out_arguments) > len(program.results):
+        raise Declined("out= arguments that the decomposition does not return")
+    return Rows(rows, len(program.results), beyond_torch=beyond_torch)

@@ -1,0 +1,27 @@
+"""The place where torch's dispatcher asks for decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import _torch
+from ._torch import OpSchema, OutputSharding
+
+__all__ = ["install", "uninstall"]
+
+
+def install(propagate: Callable[[OpSchema], OutputSharding]) -> None:
+    """Put `propagate` where torch's dispatcher asks for a decision, and clear torch's caches."""
+    _torch.hide_from_dynamo(propagate)
+    prop = _torch.propagator()
+    prop.propagate_op_sharding_non_cached = propagate
+    prop.propagate_op_sharding = _torch.decision_cache(propagate)
+    _torch.forget_decisions()
+
+
+def uninstall() -> None:
+    """Undo `install`."""
+    prop = _torch.propagator()
+    vars(prop).pop("propagate_op_sharding_non_cached", None)
+    prop.propagate_op_sharding = _torch.decision_cache(prop.propagate_op_sharding_non_cached)
+    _torch.forget_decisions()

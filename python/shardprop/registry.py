@@ -1,0 +1,108 @@
+"""What torch's registries say of an op, looked up at the moment of use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from . import _torch
+from ._torch import OpOverload, OpSchema
+
+__all__ = [
+    "has_own_full_mesh_strategy",
+    "is_read_out",
+    "looks_into_lists",
+    "op_schema",
+    "op_schema_info",
+    "ops_with_a_rule",
+    "rewrites_arguments",
+    "rules_of",
+    "shape_arguments",
+    "single_dim_rule",
+    "why_no_single_dim_rule",
+]
+
+
+def is_read_out(op: OpOverload) -> bool:
+    """Does the op read a number out of a tensor? torch takes the local one, whatever its layout."""
+    return op is torch.ops.aten._local_scalar_dense.default
+
+
+def single_dim_rule(op: OpOverload) -> Any | None:
+    """torch's single-dim rule for an op, looked up at the moment of use.
+
+    torch has a rule for ``_local_scalar_dense`` but decides it before it looks (`is_read_out`).
+    """
+    if is_read_out(op):
+        return None
+    return _torch.propagator().op_single_dim_strategy_funcs.get(op)
+
+
+def why_no_single_dim_rule(op: OpOverload) -> str:
+    """How torch decides an op that has no single-dim rule."""
+    prop = _torch.propagator()
+    if op in prop.op_strategy_funcs:
+        return "full-mesh strategy"
+    if op in prop.op_to_rules:
+        return "propagation rule"
+    return "decomposition"
+
+
+def has_own_full_mesh_strategy(op: OpOverload) -> bool:
+    """Does torch decide this op by a full-mesh strategy that came with it?"""
+    strategy = _torch.propagator().op_strategy_funcs.get(op)
+    return strategy is not None and strategy.__module__.startswith(_torch.OPS_PACKAGE)
+
+
+def rules_of(op: OpOverload) -> tuple[object, object, object]:
+    """Every rule that torch has for an op, of any kind."""
+    prop = _torch.propagator()
+    return (
+        prop.op_single_dim_strategy_funcs.get(op),
+        prop.op_strategy_funcs.get(op),
+        prop.op_to_rules.get(op),
+    )
+
+
+def rewrites_arguments(op: OpOverload) -> bool:
+    """Does torch rewrite the global sizes among the op's arguments to local ones?"""
+    prop = _torch.propagator()
+    return any(
+        op in table
+        for table in (
+            prop.op_to_shape_and_stride_idx,
+            prop.op_to_scalar_shape_adjuster,
+            prop.squeeze_op_to_dims_variant,
+        )
+    )
+
+
+def shape_arguments(op: OpOverload) -> tuple[int, ...]:
+    """Positions of the arguments that torch rewrites to the local shape (and stride)."""
+    index = _torch.propagator().op_to_shape_and_stride_idx.get(op, ())
+    return index if isinstance(index, tuple) else (index,)
+
+
+def op_schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpSchema:
+    """A schema as torch's dispatcher would make it."""
+    return OpSchema(op, args, kwargs, schema_info=op_schema_info(op))
+
+
+def op_schema_info(op: OpOverload) -> Any | None:
+    """What torch notes about an op's arguments."""
+    prop = _torch.propagator()
+    info = prop.op_to_schema_info.get(op)
+    return prop.op_to_schema_info_for_single_dim_strategy.get(op) if info is None else info
+
+
+def looks_into_lists(op: OpOverload) -> bool:
+    """Does torch count the tensors in the op's list arguments as operands?"""
+    info = op_schema_info(op)
+    return info is not None and info.needs_pytree
+
+
+def ops_with_a_rule() -> set[OpOverload]:
+    """Ops in one of torch's three registries of rules."""
+    prop = _torch.propagator()
+    return {*prop.op_single_dim_strategy_funcs, *prop.op_strategy_funcs, *prop.op_to_rules}
