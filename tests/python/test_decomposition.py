@@ -19,10 +19,10 @@ from torch.distributed.tensor._op_schema import OpSchema
 from torch.distributed.tensor._ops import utils
 
 import shardprop
-from shardprop.watch import watch_propagation
 from shardprop.decomposition import Declined, decomposer
 from shardprop.decomposition.options import operand_options
 from shardprop.propagator import decomposer as our_decomposer
+from shardprop.watch import watch_propagation
 
 from .decomposed_calls import CALLS, Call, T
 from .parity.outcome import Normalizer, Outcome, error_outcome

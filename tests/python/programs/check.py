@@ -17,9 +17,6 @@ SYMBOLIC_SHAPE = "symbolic shape"
 SHAPES_OF_RANKS = "shapes of several ranks in a plan"
 """In LocalTensorMode likewise: each rank has its own."""
 
-DECOMPOSITION = "decomposition"
-"""Ops without a rule of any kind: torch traces their decomposition."""
-
 
 def check(
     reports: Sequence[Report],
@@ -40,5 +37,5 @@ def check(
         assert report.finite, f"{where}: results with NaN or infinity"
         assert report.stats.decisions >= decisions, where
         assert set(report.stats.fallbacks) == set(fallbacks), where
-        assert set(report.stats.delegated) <= {DECOMPOSITION}, where
+        assert report.stats.delegated == {}, where
         assert set(report.stats.price_fallbacks) == set(price_fallbacks), where
