@@ -139,8 +139,9 @@ class PriceGuard {
     return 0x1p53 / bytes;
   }
 
-  // The last product in the direction of `step` at which torch still chooses ours. The crossing of
-  // the lines tells it to within rounding.
+  // The last product in the direction of `step` at which ours is still the cheapest, or level but
+  // for rounding: torch's guard may say either then, and we must not recompile where it would not.
+  // The crossing of the lines tells it to within rounding.
   std::int64_t last_kept(const Rival& rival, double crossing, std::int64_t step) const {
     constexpr int kMaxSteps = 64;
     auto product = static_cast<std::int64_t>(crossing);
@@ -154,7 +155,7 @@ class PriceGuard {
     HistoryPricer pricer(then);
     const double ours = price_strategy(then, pricer, chosen_.rows)->cost;
     const double theirs = price_strategy(then, pricer, rival.rows)->cost;
-    return comes_before(rival) ? ours < theirs : ours <= theirs;
+    return is_near(ours, theirs);
   }
 
   bool comes_before(const Rival& rival) const {

@@ -6,7 +6,7 @@
 // that matter: the first one above the product of now, and the first one below.
 //
 // Worked example: at 64 tokens it is cheapest to gather the activation, 14.7 us and 0.16 us per
-// token, and the weight costs 30.6 us to gather, whatever the tokens. The guard is tokens <= 98.
+// token, and the weight costs 30.6 us to gather, whatever the tokens. The guard is tokens <= 99.
 #pragma once
 
 #include <span>

@@ -129,8 +129,8 @@ TEST(the_guarded_range_ends_where_the_decision_turns) {
   const Decision gathers_tokens = decide_with(few, small);
   CHECK_EQ(gathers_tokens.rows[0], 2);
   CHECK_EQ(small.range.least, 0);
-  // Equal prices at as many tokens as the weight has rows; the earlier row is the other one.
-  CHECK_EQ(small.range.most, 1023);
+  // Equal prices at as many tokens as the weight has rows: there both are kept.
+  CHECK_EQ(small.range.most, 1024);
 
   Problem many = gather_one(4096);
   Answers large(many);
