@@ -71,11 +71,12 @@ def _propagate(schema: OpSchema) -> OutputSharding:
     with _recorder.timed():
         rule = _rule_for(schema)
         if rule is None:
-            _recorder.delegated(
-                registry.why_no_single_dim_rule(schema.op), _strided_operands(schema)
-            )
             with redistribution.one_decision():
-                return _torch.torch_propagate(schema)
+                answer = _torch.torch_propagate(schema)
+            # Only now: most of what is left to torch here, torch refuses.
+            why = registry.why_no_single_dim_rule(schema.op)
+            _recorder.delegated(why, _strided_operands(schema))
+            return answer
         try:
             decision = decide(schema, rule, redistribution)
         except _DECLINED as declined:

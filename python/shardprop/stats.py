@@ -19,8 +19,8 @@ class Stats:
 
     Attributes:
         decisions: Decisions made by the core.
-        delegated: Decisions of ops that have no rule, torch's or ours, by reason: torch's own
-            function enumerates, the core prices.
+        delegated: Decisions that torch made of ops that have no rule, its own or ours, by reason:
+            its function enumerates, the core prices.
         fallbacks: Decisions of ops with a rule that were left to torch, by reason; where torch
             refuses the op, that is how its own error is raised.
         strided_operands: Operands with strided shards, over all decisions.
