@@ -7,14 +7,16 @@ that is a hundred times dearer. The constants are milliseconds, fitted to torch 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
-from torch.distributed.tensor import Shard
+from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor._ops.single_dim_strategy import _ShardingPlaceholder
 from torch.distributed.tensor.placement_types import Placement, _StridedShard
 
 from .guide import Group, fill_row
 from .layouts import Kind, Layout
+from .registry import Rule, rule_of
 from .sketch import Problem
 
 # What every case costs; one spec of a combination; one greedy price, by mesh ndim.
@@ -28,6 +30,8 @@ _GRAPH_MS = {
     3: (2.0, 3.5, 8.0, 25.0, 60.0, 120.0),
     4: (40.0, 100.0, 300.0, 1000.0, 3000.0, 8000.0),
 }
+# One try of a decomposition, from the first step to the one that would redistribute.
+_TRACE_MS = 1.0
 # Strided shards are further states to search through.
 _STRIDED_FACTOR = 3
 
@@ -42,6 +46,8 @@ def estimate_ms(
     for group in groups:
         if group.operands:
             total += _group_ms(group, layouts, ndims, tied, factors)
+    if rule_of(problem.op) is Rule.DECOMPOSITION:
+        total += _TRACE_MS * _traces(layouts, ndims, len(factors))
     return total
 
 
@@ -55,6 +61,13 @@ def split_factors(layouts: Iterable[Layout]) -> list[int | None]:
             elif isinstance(placement, Shard):
                 found[None] = None
     return list(found)
+
+
+def _traces(layouts: Sequence[Layout], ndims: Sequence[int], kinds: int) -> int:
+    """torch traces a decomposition for every mix of the placements seen anywhere."""
+    seen = {placement for layout in layouts for placement in layout.placements}
+    fixed = {p for p in seen if not isinstance(p, (Shard, _StridedShard))} | {Replicate()}
+    return math.prod(len(fixed) + ndim * kinds for ndim in ndims)
 
 
 def _group_ms(
@@ -94,6 +107,8 @@ def _expanded(group: Group, factors: list[int | None], ndim: int) -> list[list[P
     """The rows torch will combine; guessed for ops whose rule is not a single-dim one."""
     count = len(group.operands)
     rows = [fill_row((None,) * count, None)]
+    if group.choices is not None:
+        return [fill_row(row, None) for row in group.rows[: group.choices]] or rows
     for row in group.rows:
         has_placeholder = any(isinstance(entry, _ShardingPlaceholder) for entry in row)
         rows += [fill_row(row, factor) for factor in (factors if has_placeholder else [None])]

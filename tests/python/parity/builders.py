@@ -103,9 +103,9 @@ def with_outs(builder: Builder, op: OpOverload, dice: Dice) -> Problem:
     return Problem(op, problem.args, {name: kwargs[name] for name in order}, problem.foreign)
 
 
-def fake_outputs(problem: Problem) -> object:
+def fake_outputs(problem: Problem, mode: FakeTensorMode | None = None) -> object:
     """What the call returns, tensors as sketches; raises what torch raises for a bad call."""
-    with FakeTensorMode():
+    with mode or FakeTensorMode():
         args = map_leaves(Sketch, lambda s: s.empty(), problem.args)
         kwargs = {
             name: map_leaves(Sketch, lambda s: s.empty(), value)

@@ -28,6 +28,7 @@ class Case:
     mesh: MeshKey
     family: str
     kind: Kind
+    samples: str = ""  # where the call comes from
     name: str = field(default="", compare=False)  # "seed:index", for replay
 
     @property

@@ -124,13 +124,15 @@ def pooling(op: OpOverload, dice: Dice) -> Problem:
     spatial = _spatial(op)
     batch, channels = _batch(dice)
     image = [dice.size(low=4, high=32) for _ in range(spatial)]
-    given: dict[str, object] = {"self": dice.tensor((batch, channels, *image), dense=True)}
+    lead = (channels,) if dice.chance(0.2) else (batch, channels)  # images may come alone
+    given: dict[str, object] = {"self": dice.tensor((*lead, *image), dense=True)}
     if "adaptive" in op._schema.name:
         given["output_size"] = [2] * spatial
         return fill(op, dice, given)
     given["kernel_size"] = [2] * spatial
     if "fractional" in op._schema.name:
         given["output_size"] = [2] * spatial
+        given["self"] = dice.tensor((batch, channels, *image), dense=True)
         given["random_samples"] = Sketch((batch, channels, spatial))
         return fill(op, dice, given)
     given |= {"stride": [2] * spatial, "padding": [0] * spatial, "ceil_mode": dice.chance(0.3)}

@@ -91,7 +91,9 @@ def scatter(op: OpOverload, dice: Dice) -> Problem:
     given: dict[str, object] = {"self": tensor, "dim": dim}
     index = given["index"] = _index_like(tensor, dim, dice)
     if any(argument.name == "src" for argument in op._schema.arguments):
-        given["src"] = Sketch(index.shape)
+        # Of a source that is larger, only as much is read as the index has.
+        larger = [size + dice.pick((0, 0, 1, 8)) for size in index.shape]
+        given["src"] = Sketch(index.shape if dice.chance(0.6) else tuple(larger))
     else:
         given["value"] = dice.pick((0, 1, 0.5))
     return fill(op, dice, given)
@@ -107,11 +109,14 @@ def select_scatter(op: OpOverload, dice: Dice) -> Problem:
 @builds("slice_scatter", "aten::slice_scatter")
 def slice_scatter(op: OpOverload, dice: Dice) -> Problem:
     tensor, dim = _along(dice)
-    end = dice.between(0, tensor.shape[dim])
+    start = dice.between(0, tensor.shape[dim]) if dice.chance(0.4) else 0
+    end = dice.between(start, tensor.shape[dim])
+    step = dice.pick((1, 1, 2))
     shape = list(tensor.shape)
-    shape[dim] = end
-    given = {"self": tensor, "src": dice.tensor(shape), "dim": dim, "start": 0, "end": end}
-    return fill(op, dice, given | {"step": 1})
+    shape[dim] = -(-(end - start) // step)
+    given: dict[str, object] = {"self": tensor, "src": dice.tensor(shape)}
+    given["dim"] = dim - tensor.ndim if dice.chance(0.2) else dim
+    return fill(op, dice, given | {"start": start, "end": end, "step": step})
 
 
 @builds("diagonal_scatter")

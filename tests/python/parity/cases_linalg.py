@@ -89,7 +89,7 @@ def replicated_linalg(op: OpOverload, dice: Dice) -> Problem:
     given: dict[str, object] = {op._schema.arguments[0].name: tensor}
     names = {argument.name for argument in op._schema.arguments}
     if "dim1" in names:
-        given |= {"offset": 0, "dim1": -2, "dim2": -1}
+        given |= {"offset": dice.pick((0, 0, 1)), "dim1": -2, "dim2": -1}
     if "diagonal" in names:
         given["diagonal"] = dice.pick((0, 0, 1))
     return fill(op, dice, given, tensor)

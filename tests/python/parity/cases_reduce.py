@@ -39,7 +39,13 @@ def reduction(op: OpOverload, dice: Dice) -> Problem:
     # A dim of size 0 has no maximum; the sums take it.
     low = 0 if op._schema.name in ("aten::sum", "aten::nansum", "aten::mean") else 1
     tensor = dice.tensor(dice.shape(dice.ndim(1), low), dice.floats())
-    return fill(op, dice, {_first(op): tensor}, tensor)
+    given: dict[str, object] = {_first(op): tensor}
+    takes_dims = any(a.name == "dim" and "List[int]" in str(a.type) for a in op._schema.arguments)
+    if takes_dims and tensor.ndim > 1 and dice.chance(0.5):
+        # The defaults reduce everything; what is left of the layout shows with some dims kept.
+        dims = dice.sample(tensor.ndim, dice.between(1, tensor.ndim - 1))
+        given["dim"] = [dim - tensor.ndim if dice.chance(0.2) else dim for dim in dims]
+    return fill(op, dice, given, tensor)
 
 
 @builds(*(f"prims::{name}.default" for name in ("sum", "prod", "amax", "amin", "var")))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch._ops import OpOverload
 
@@ -27,7 +29,7 @@ def one_tensor(op: OpOverload, dice: Dice) -> Problem:
     if "dtype" in names and "view" in name:
         given["dtype"] = torch.int32  # same width as float32
     if "index" in names:
-        given["index"] = 0
+        given["index"] = dice.pick((0, 0, -1))
     if name == "aten::contiguous":
         given["memory_format"] = torch.contiguous_format
     if "unbind" in name:  # one output per index: keep them few
@@ -99,19 +101,31 @@ def view_as_real(op: OpOverload, dice: Dice) -> Problem:
 
 @builds("aten::view.default", "aten::reshape", "aten::_unsafe_view", "aten::view_copy.default")
 def view(op: OpOverload, dice: Dice) -> Problem:
-    """Flattens or splits a dim, the two that make strided shards."""
-    shape = dice.shape(dice.ndim(1, 3), low=1, high=4096)
-    if len(shape) > 1 and dice.chance(0.5):
-        at = dice.between(0, len(shape) - 2)
-        size = [*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]]
-    else:
-        at = dice.between(0, len(shape) - 1)
-        parts = [f for f in (2, 3, 4) if shape[at] % f == 0] or [1]
-        part = dice.pick(parts)
-        size = [*shape[:at], shape[at] // part, part, *shape[at + 1 :]]
+    """Flattens and splits groups of dims, which makes strided shards and takes them apart."""
+    shape = dice.shape(dice.ndim(1), low=1, high=4096)
+    size: list[int] = []
+    start = 0
+    while start < len(shape):
+        end = dice.between(start + 1, min(start + 3, len(shape)))
+        kept = end == start + 1 and dice.chance(0.5)
+        size += [shape[start]] if kept else _split(shape[start:end], dice)
+        start = end
+    if dice.chance(0.15):
+        size.insert(dice.between(0, len(size)), 1)
     if dice.chance(0.2):
         size[dice.between(0, len(size) - 1)] = -1
     return fill(op, dice, {"self": Sketch(shape), "size" if _has(op, "size") else "shape": size})
+
+
+def _split(shape: tuple[int, ...], dice: Dice) -> list[int]:
+    """A product of up to three factors as large as that of the shape."""
+    rest = math.prod(shape)
+    pieces = []
+    for _ in range(dice.pick((0, 0, 1, 2))):
+        factors = [f for f in (2, 3, 4, 8, *dice.mesh.sizes, *shape) if rest % f == 0] or [1]
+        pieces.append(dice.pick(factors))
+        rest //= pieces[-1]
+    return [rest, *pieces] if dice.chance(0.5) else [*pieces, rest]
 
 
 @builds("aten::view.dtype")
@@ -156,37 +170,58 @@ def squeeze(op: OpOverload, dice: Dice) -> Problem:
 @builds("aten::repeat")
 def repeat(op: OpOverload, dice: Dice) -> Problem:
     shape = dice.shape(dice.ndim(1, 3), high=64)
-    given = {"self": Sketch(shape), "repeats": [dice.pick((1, 1, 2, 3)) for _ in shape]}
-    return fill(op, dice, given)
+    repeats = [dice.pick((1, 1, 2, 3)) for _ in shape]
+    if dice.chance(0.2):
+        repeats.insert(0, dice.pick((1, 2)))
+    return fill(op, dice, {"self": Sketch(shape), "repeats": repeats})
 
 
 @builds("slice", "aten::slice")
 def slice_(op: OpOverload, dice: Dice) -> Problem:
     tensor = dice.tensor(dice.shape(dice.ndim(1), low=1))
     dim = dice.dim(tensor.ndim)
-    end = tensor.shape[dim] if dice.chance(0.4) else dice.between(0, tensor.shape[dim])
-    given = {"self": tensor, "dim": dim, "start": 0, "end": end, "step": 1}
-    return fill(op, dice, given)
+    return fill(op, dice, {"self": tensor, "dim": dim} | _bounds(tensor.shape[dim], dice))
+
+
+def _bounds(size: int, dice: Dice) -> dict[str, object]:
+    """Start, end and step of a slice: the whole dim, all but its end, or any part of it."""
+    if dice.chance(0.4):
+        start: int | None = dice.pick((0, 0, None, -size))
+        end: int | None = dice.pick((size, size, None, 2 * size, (1 << 63) - 1))
+        return {"start": start, "end": end, "step": 1}
+    if dice.chance(0.4):
+        return {"start": 0, "end": dice.between(0, size), "step": 1}
+    start = dice.between(0, size)
+    end = dice.between(start, size)
+    given: dict[str, object] = {"start": start, "end": end, "step": dice.pick((1, 1, 2))}
+    if dice.chance(0.3):
+        given |= {"start": start - size} if start < size else {}
+        given |= {"end": end - size} if end < size else {}
+    return given
 
 
 @builds("select_backward", "slice_backward", "aten::select_backward", "aten::slice_backward")
 def piece_backward(op: OpOverload, dice: Dice) -> Problem:
     sizes = dice.shape(dice.ndim(1, 3), low=1)
     dim = dice.between(0, len(sizes) - 1)
-    given: dict[str, object] = {"input_sizes": list(sizes), "dim": dim}
+    given: dict[str, object] = {"input_sizes": list(sizes)}
+    given["dim"] = dim - len(sizes) if dice.chance(0.15) else dim
     if "select" in op._schema.name:
-        given |= {"grad_output": dice.tensor(sizes[:dim] + sizes[dim + 1 :]), "index": 0}
+        index = dice.pick((0, 0, sizes[dim] - 1, -1))
+        given |= {"grad_output": dice.tensor(sizes[:dim] + sizes[dim + 1 :]), "index": index}
     else:
-        end = dice.between(1, sizes[dim])
-        piece = (*sizes[:dim], end, *sizes[dim + 1 :])
-        given |= {"grad_output": dice.tensor(piece), "start": 0, "end": end, "step": 1}
+        start = dice.between(0, sizes[dim] - 1) if dice.chance(0.3) else 0
+        end = dice.between(start + 1, sizes[dim])
+        step = dice.pick((1, 1, 2))
+        piece = (*sizes[:dim], -(-(end - start) // step), *sizes[dim + 1 :])
+        given |= {"grad_output": dice.tensor(piece), "start": start, "end": end, "step": step}
     return fill(op, dice, given)
 
 
 @builds("split", "aten::split", "aten::split_with_sizes", "aten::split_with_sizes_copy")
 def split(op: OpOverload, dice: Dice) -> Problem:
     shape = list(dice.shape(dice.ndim(1, 3), low=1, high=256))
-    dim = dice.between(0, len(shape) - 1)
+    dim = dice.dim(len(shape))
     pieces = dice.between(1, 4)
     if _has(op, "split_size"):
         given: dict[str, object] = {"split_size": -(-shape[dim] // pieces)}
@@ -215,7 +250,8 @@ def cat(op: OpOverload, dice: Dice) -> Problem:
 def stack(op: OpOverload, dice: Dice) -> Problem:
     shape = dice.shape(dice.ndim(1, 3))
     tensors = [dice.tensor(shape) for _ in range(dice.between(1, 3))]
-    return fill(op, dice, {"tensors": tensors, "dim": dice.between(0, len(shape))})
+    dim = dice.between(0, len(shape)) - (len(shape) + 1 if dice.chance(0.2) else 0)
+    return fill(op, dice, {"tensors": tensors, "dim": dim})
 
 
 def _has(op: OpOverload, name: str) -> bool:

@@ -23,11 +23,10 @@ from torch.distributed.tensor._ops.single_dim_strategy import (
 )
 from torch.distributed.tensor.placement_types import Placement, _StridedShard
 
+from .guide_full_mesh import Row, full_mesh_rows
 from .meshes import MeshKey
 from .registry import Form, form_of, propagator
 from .sketch import Problem, Sketch, map_leaves
-
-Row = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +34,18 @@ class Group:
     """One decision inside a case: a list op decides once per list position, others once.
 
     ``operands`` are indices into the operands of the problem; ``rows`` are what the rule allows on
-    one mesh dim, one entry per operand of the group (outputs are cut off).
+    one mesh dim, one entry per operand of the group (outputs are cut off). Without a single-dim
+    rule they are worth trying, no more, and ``choices`` says how many torch really chooses from.
     """
 
     operands: tuple[int, ...]
     rows: tuple[Row, ...]
     outputs: int
+    choices: int | None = None
 
 
 def groups_of(problem: Problem) -> list[Group]:
-    """The decisions of a problem; without rows where torch's rule is not a single-dim one."""
+    """The decisions of a problem."""
     if form_of(problem.op) is not Form.LIST:
         every = tuple(range(len(problem.sketches())))
         return [_group(problem, every, problem.op, problem.args)]
@@ -71,7 +72,10 @@ def _group(
 ) -> Group:
     info = propagator().op_single_dim_strategy_funcs.get(problem.op)
     if info is None:
-        return Group(operands, (), 0)
+        if len(operands) < len(problem.sketches()):
+            return Group(operands, (), 0)  # list ops of one list: nothing to fit together
+        rows, choices = full_mesh_rows(problem)
+        return Group(operands, rows, 0, choices)
     kwargs = {name: _as_meta(value) for name, value in problem.kwargs.items()}
     try:
         rows = info.func(op, tuple(_as_meta(arg) for arg in args), kwargs)

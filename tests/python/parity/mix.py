@@ -31,13 +31,17 @@ class Mix:
     source: Mapping[str, float] = field(
         default_factory=lambda: {"rows": 10, "nearly rows": 48, "free": 42}
     )
-    # Shares of ops that only torch's own code handles.
-    full_mesh: float = 0.045
+    # The share of calls taken from torch's sample inputs; of the others, the shares of ops that
+    # torch decides without a single-dim rule.
+    opinfo: float = 0.3
+    full_mesh: float = 0.1
     decomposed: float = 0.008
     # Estimated milliseconds torch may take for a case: weight per bound.
     budget_ms: Mapping[float, float] = field(
         default_factory=lambda: {2.5: 50, 5.0: 35, 20.0: 12, 80.0: 2.7, 400.0: 0.3}
     )
+    # A decomposition is traced many times.
+    decomposed_budget: float = 8.0
 
 
 DEFAULT = Mix()

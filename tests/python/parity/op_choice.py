@@ -13,7 +13,7 @@ from . import (
 )
 from .builders import builder_for
 from .mix import Mix
-from .registry import Form, find_op, full_mesh_only, single_dim_entries
+from .registry import Form, Rule, find_op, full_mesh_only, rule_of, single_dim_entries
 
 # What is written to keeps its layout, which leaves such ops few strategies: less to see.
 _FORM_WEIGHT = {Form.FUNCTIONAL: 1.5, Form.INPLACE: 0.7, Form.OUT: 0.35, Form.LIST: 1.3}
@@ -50,11 +50,19 @@ UNREACHABLE: dict[str, str] = {
 }
 
 
-def pick_op(rng: random.Random, mix: Mix) -> OpOverload:
-    luck = rng.random()
-    if luck < mix.full_mesh:
+def pick_op(rng: random.Random, mix: Mix, rule: Rule | None = None) -> OpOverload:
+    """An op that has a builder, of the given kind of rule if one is given."""
+    if rule is None:
+        luck = rng.random()
+        # Few full-mesh ops are left in later versions of torch.
+        full_mesh = mix.full_mesh * min(1.0, len(_full_mesh_ops()) / 100)
+        if luck < full_mesh:
+            rule = Rule.FULL_MESH
+        elif luck < full_mesh + mix.decomposed:
+            rule = Rule.DECOMPOSITION
+    if rule is Rule.FULL_MESH:
         return rng.choice(_full_mesh_ops())
-    if luck < mix.full_mesh + mix.decomposed:
+    if rule is Rule.DECOMPOSITION:
         return rng.choice(_decomposed_ops())
     ops, weights = _weighted_groups()
     return rng.choice(rng.choices(ops, weights)[0])
@@ -100,6 +108,4 @@ def largest_size(op: OpOverload) -> int:
 
 def family_of(op: OpOverload) -> str:
     """The rule family of an op, or what torch does for want of a single-dim rule."""
-    if op in _family_by_op():
-        return _family_by_op()[op]
-    return "full mesh" if op in full_mesh_only() else "decomposed"
+    return _family_by_op().get(op) or rule_of(op).value

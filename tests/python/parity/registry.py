@@ -11,6 +11,7 @@ from enum import Enum
 import torch
 from torch._ops import OpOverload
 from torch.distributed.tensor import DTensor
+from torch.distributed.tensor._decompositions import DecompShardingStrategy
 from torch.distributed.tensor._sharding_prop import ShardingPropagator
 
 
@@ -21,6 +22,15 @@ class Form(Enum):
     INPLACE = "in-place"
     OUT = "out"
     LIST = "list"
+
+
+class Rule(Enum):
+    """How torch decides an op."""
+
+    SINGLE_DIM = "single-dim"
+    FULL_MESH = "full mesh"
+    DECOMPOSITION = "decomposed"
+    NONE = "no rule"  # torch refuses to decide
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,15 @@ def full_mesh_only() -> frozenset[OpOverload]:
     owner = propagator()
     known = set(owner.op_strategy_funcs) | set(owner.op_to_rules)
     return frozenset(known - set(owner.op_single_dim_strategy_funcs))
+
+
+@functools.cache
+def rule_of(op: OpOverload) -> Rule:
+    if op in propagator().op_single_dim_strategy_funcs:
+        return Rule.SINGLE_DIM
+    if op in full_mesh_only():
+        return Rule.FULL_MESH
+    return Rule.DECOMPOSITION if DecompShardingStrategy.has_decomp(op) else Rule.NONE
 
 
 def _entry(op: OpOverload) -> Entry:

@@ -10,21 +10,24 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from .cases import case_at, coverage
+from .cases import SAMPLES, Draw, case_at
+from .coverage import Coverage, coverage_of, draw_only, opinfos_without_calls, ops_without_calls
 from .known import KNOWN
 from .op_choice import UNREACHABLE
 from .oracle import shardprop_decide, shardprop_enabled, torch_decide
 from .outcome import render
-from .registry import find_op, single_dim_entries
+from .registry import Rule
 from .runner import SUBJECTS, Report, Tally, compare, run_many
 from .topology import set_devices_per_host
 
-_ASPECTS = ("devices per host", "mesh ndim", "placements", "form", "family")
+_ASPECTS = ("devices per host", "mesh ndim", "placements", "form", "samples", "rule", "family")
 
 
 def main() -> int:
@@ -33,7 +36,7 @@ def main() -> int:
     if not console.is_terminal:
         console = Console(width=120)
     if options.coverage:
-        return _show_coverage(console)
+        return _show_coverage(console, coverage_of(draw_only(_draw(options), options.cases)))
     if options.replay:
         set_devices_per_host(options.devices_per_host)
         return _replay(console, options)
@@ -52,11 +55,19 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--procs", type=int, default=os.cpu_count() or 1, help="0: this process")
     parser.add_argument("--subject", choices=SUBJECTS, default="shardprop")
+    parser.add_argument("--rule", choices=[r.value for r in Rule], help="ops torch decides so only")
     parser.add_argument("--op", help='cases of one op only, e.g. "aten.add.Tensor"')
+    parser.add_argument("--samples", choices=SAMPLES, default=Draw.samples, help="source of calls")
+    parser.add_argument("--layouts", type=int, default=1, metavar="K", help="cases per call")
     parser.add_argument("--replay", metavar="SEED:INDEX", help="show both answers to one case")
     parser.add_argument("--devices-per-host", type=int, default=1, help="for --replay")
-    parser.add_argument("--coverage", action="store_true", help="list ops that cannot be drawn")
+    parser.add_argument("--coverage", action="store_true", help="count ops, decide nothing")
     return parser.parse_args()
+
+
+def _draw(options: argparse.Namespace) -> Draw:
+    rule = Rule(options.rule) if options.rule else None
+    return Draw(options.seed, options.samples, options.layouts, rule, options.op)
 
 
 def _run(console: Console, options: argparse.Namespace) -> Report:
@@ -64,8 +75,7 @@ def _run(console: Console, options: argparse.Namespace) -> Report:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
         task = progress.add_task("parity", total=options.cases)
-        chunks = run_many(options.seed, options.cases, options.procs, options.subject, options.op)
-        for chunk in chunks:
+        for chunk in run_many(_draw(options), options.cases, options.procs, options.subject):
             for text in chunk.differences[: max(0, 10 - len(report.differences))]:
                 progress.console.print(text, markup=False, highlight=False)
             report.add(chunk)
@@ -118,7 +128,7 @@ def _cells(tally: Tally) -> list[str]:
 
 def _replay(console: Console, options: argparse.Namespace) -> int:
     seed, index = map(int, options.replay.split(":"))
-    case = case_at(seed, index, op=find_op(options.op) if options.op else None)
+    case = case_at(replace(_draw(options), seed=seed), index)
     console.print(str(case), markup=False)
     theirs = torch_decide(case)
     console.print("torch\n" + render(theirs), markup=False)
@@ -132,13 +142,21 @@ def _replay(console: Console, options: argparse.Namespace) -> int:
     return 0 if text is None else 1
 
 
-def _show_coverage(console: Console) -> int:
-    missing = coverage()
-    total = len(single_dim_entries())
-    console.print(f"{total - len(missing)} of {total} single-dim ops can be drawn")
-    for name, reason in missing.items():
-        console.print(f"{name}: {UNREACHABLE.get(name, reason)}", markup=False)
-    return 0 if set(missing) <= set(UNREACHABLE) else 1
+def _show_coverage(console: Console, coverage: Coverage) -> int:
+    def show(title: str, lines: Iterable[str]) -> None:
+        console.print(f"[bold]{title}")
+        for line in lines:
+            console.print(f"  {line}", markup=False, highlight=False)
+
+    for rule, counted in coverage.by_rule().items():
+        total = sum(count for _, count in counted)
+        show(
+            f"{rule.value}: {len(counted)} ops in {total} cases", (f"{c} x {n}" for n, c in counted)
+        )
+    show("ops with a rule, never drawn", (f"{n}: {why}" for n, why in coverage.never.items()))
+    failed = opinfos_without_calls()
+    show("sample inputs that give nothing to decide", (f"{n}: {why}" for n, why in failed.items()))
+    return 0 if set(ops_without_calls()) <= set(UNREACHABLE) else 1
 
 
 if __name__ == "__main__":

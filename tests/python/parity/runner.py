@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import multiprocessing
-import multiprocessing.connection
-import os
-import threading
+import shlex
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,11 +16,13 @@ from typing import Any
 from torch._subclasses import FakeTensorMode
 
 from .case import Case
-from .cases import case_at
+from .cases import Draw, case_at
 from .known import excuse
 from .oracle import shardprop_decide, shardprop_enabled, torch_decide
 from .outcome import Outcome, render
-from .registry import find_op
+from .processes import end_with_parent, environment
+from .recorded import Library, library, provide
+from .registry import rule_of
 from .topology import set_devices_per_host
 
 SUBJECTS = ("shardprop", "torch")  # "torch" compares torch with itself: a check of the tests
@@ -32,13 +32,12 @@ _MAX_REPORTED = 20  # differences shown per chunk
 
 @dataclass(frozen=True)
 class Job:
-    """Cases `start` .. `start + count` of a seed."""
+    """Cases `start` .. `start + count` of a draw."""
 
-    seed: int
+    draw: Draw
     start: int
     count: int
     subject: str = "shardprop"
-    op: str | None = None
     devices_per_host: int = 1
 
 
@@ -66,7 +65,7 @@ class Report:
     excused: Counter[str] = field(default_factory=Counter)
     delegated: Counter[str] = field(default_factory=Counter)
     fallbacks: Counter[str] = field(default_factory=Counter)
-    ops: set[str] = field(default_factory=set)
+    ops: Counter[str] = field(default_factory=Counter)
     torch_seconds: float = 0.0
     subject_seconds: float = 0.0
     draw_seconds: float = 0.0
@@ -79,8 +78,7 @@ class Report:
         for key, tally in other.tallies.items():
             self.tallies[key].add(tally)
         self.differences += other.differences
-        self.ops |= other.ops
-        for name in ("excused", "delegated", "fallbacks"):
+        for name in ("ops", "excused", "delegated", "fallbacks"):
             getattr(self, name).update(getattr(other, name))
         for name in ("torch_seconds", "subject_seconds", "draw_seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -90,8 +88,7 @@ def run_job(job: Job) -> Report:
     """Draws the job's cases, asks torch, then the subject, and compares."""
     report = Report()
     started = time.perf_counter()
-    op = find_op(job.op) if job.op else None
-    cases = [case_at(job.seed, job.start + i, op=op) for i in range(job.count)]
+    cases = [case_at(job.draw, job.start + i) for i in range(job.count)]
     drawn = time.perf_counter()
     theirs = [torch_decide(case) for case in cases]
     asked = time.perf_counter()
@@ -111,27 +108,28 @@ def run_job(job: Job) -> Report:
 
 
 def run_many(
-    seed: int,
+    draw: Draw,
     cases: int,
     procs: int,
     subject: str = "shardprop",
-    op: str | None = None,
     hosts: Sequence[int] = (1, 8),
 ) -> Iterator[Report]:
     """Yields a report per chunk. With `procs` 0 everything runs here, on hosts of one device;
     otherwise each host size gets its share of the processes and of the chunks."""
     sizes = [1] if procs == 0 else list(hosts)[: max(1, min(procs, len(hosts)))]
+    chunk = -(-_CHUNK // draw.layouts) * draw.layouts  # whole calls
     jobs = [
-        Job(seed, start, min(_CHUNK, cases - start), subject, op, sizes[i % len(sizes)])
-        for i, start in enumerate(range(0, cases, _CHUNK))
+        Job(draw, start, min(chunk, cases - start), subject, sizes[i % len(sizes)])
+        for i, start in enumerate(range(0, cases, chunk))
     ]
     if procs == 0:
         yield from map(run_job, jobs)
         return
     with contextlib.ExitStack() as stack:
+        recorded = None if draw.samples == "built" else library()
         # Sets of placements iterate in an order that depends on the hash seed; both sides of a case
         # run in one process, and a replay needs the same seed.
-        stack.enter_context(_environment("PYTHONHASHSEED", str(hash_seed(seed))))
+        stack.enter_context(environment("PYTHONHASHSEED", str(hash_seed(draw.seed))))
         futures: dict[Future[Report], Job] = {}
         for i, size in enumerate(sizes):
             workers = procs // len(sizes) + (i < procs % len(sizes))
@@ -140,7 +138,7 @@ def run_many(
                     workers,
                     mp_context=multiprocessing.get_context("spawn"),
                     initializer=_start_worker,
-                    initargs=(size,),
+                    initargs=(size, recorded),
                 )
             )
             for job in jobs[i :: len(sizes)]:
@@ -157,11 +155,18 @@ def hash_seed(seed: int) -> int:
 
 
 def replay_command(case: Case, job: Job) -> str:
-    command = f"PYTHONHASHSEED={hash_seed(job.seed)} python -m tests.python.parity.run"
+    draw = job.draw
+    command = f"PYTHONHASHSEED={hash_seed(draw.seed)} python -m tests.python.parity.run"
     command += f" --replay {case.name} --subject {job.subject}"
-    if job.devices_per_host != 1:
-        command += f" --devices-per-host {job.devices_per_host}"
-    return command + (f" --op {job.op}" if job.op else "")
+    for option, value, default in (
+        ("samples", draw.samples, Draw.samples),
+        ("layouts", draw.layouts, Draw.layouts),
+        ("rule", draw.rule and shlex.quote(draw.rule.value), Draw.rule),
+        ("op", draw.op, Draw.op),
+        ("devices-per-host", job.devices_per_host, Job.devices_per_host),
+    ):
+        command += "" if value == default else f" --{option} {value}"
+    return command
 
 
 def compare(case: Case, theirs: Outcome, ours: Outcome) -> str | None:
@@ -213,7 +218,7 @@ def _count(
     fallbacks = Counter(after.fallbacks) - Counter(before.fallbacks)
     report.delegated.update(delegated)
     report.fallbacks.update(fallbacks)
-    report.ops.add(str(case.op))
+    report.ops[str(case.op)] += 1
     text = compare(case, theirs, ours)
     excused = excuse(case, theirs, ours) if text else None
     if excused:
@@ -229,6 +234,8 @@ def _count(
     )
     for key in (
         ("all", ""),
+        ("samples", case.samples),
+        ("rule", rule_of(case.op).value),
         ("family", case.family),
         ("form", case.form.value),
         ("mesh ndim", str(case.mesh.ndim)),
@@ -238,28 +245,9 @@ def _count(
         report.tallies[key].add(one)
 
 
-def _start_worker(devices_per_host: int) -> None:
+def _start_worker(devices_per_host: int, recorded: Library | None) -> None:
     faulthandler.enable()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     set_devices_per_host(devices_per_host)
-
-
-def _end_with_parent() -> None:
-    """A worker waits for work for ever, even if the process that would send it was killed."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
-
-
-@contextlib.contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+    if recorded is not None:
+        provide(recorded)
