@@ -203,8 +203,7 @@ def test_dynamo_compiles_nothing_of_ours_after_a_graph_break(mesh_of: MeshOf) ->
         before = len(get_compilation_metrics())
         result = torch.compile(program, backend="aot_eager")(x)
     assert isinstance(result, DTensor)
-    stats = shardprop.stats()
-    assert stats.delegated.get("local scalar", 0) > 0, "the hook was called"
+    assert shardprop.stats().decisions > 0, "the hook was called"
     compiled = [metrics.co_filename or "" for metrics in get_compilation_metrics()[before:]]
     assert any(name == __file__ for name in compiled)
     assert [name for name in compiled if "shardprop" in name and name != __file__] == []

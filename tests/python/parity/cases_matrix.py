@@ -72,16 +72,17 @@ def scaled_mm(op: OpOverload, dice: Dice) -> Problem:
 
 @builds("grouped_mm", "aten::_grouped_mm")
 def grouped_mm(op: OpOverload, dice: Dice) -> Problem:
-    """bf16 with 16-byte aligned rows: batched on both sides, or ragged on the left by `offs`."""
+    """bf16 with 16-byte aligned rows; what `offs` cuts into groups has no dim for them."""
     groups = dice.pick((1, 2, 4, 8))
     m, k, n = (16 * dice.size(high=64) for _ in range(3))
     bf16 = torch.bfloat16
+    ragged = dice.pick(("", "", "left", "left", "right", "both"))
+    left = Sketch((m, k) if ragged in ("left", "both") else (groups, m, k), bf16)
     right = Sketch((groups, k, n), bf16, (k * n, 1, k))
-    given: dict[str, object] = {"mat2": right, "bias": None, "out_dtype": None}
-    if dice.chance(0.5):
-        given |= {"self": Sketch((groups, m, k), bf16), "offs": None}
-    else:
-        given |= {"self": Sketch((m, k), bf16), "offs": Sketch((groups,), torch.int32)}
+    if ragged in ("right", "both"):
+        right = Sketch((k, n), bf16, (1, k))
+    offsets = Sketch((groups,), torch.int32) if ragged else None
+    given = {"self": left, "mat2": right, "offs": offsets, "bias": None, "out_dtype": None}
     return fill(op, dice, given)
 
 

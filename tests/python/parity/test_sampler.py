@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch.distributed.tensor import Partial
 
-from .cases import case_at
+from .cases import Draw, case_at
 from .coverage import ops_without_calls
 from .layouts import Kind
 from .op_choice import UNREACHABLE
@@ -25,12 +25,14 @@ def test_the_registry_is_the_whole_of_torchs() -> None:
 
 
 def test_a_case_is_drawn_the_same_way_again() -> None:
-    assert [str(case_at(3, i)) for i in range(50)] == [str(case_at(3, i)) for i in range(50)]
+    assert [str(case_at(Draw(3), i)) for i in range(50)] == [
+        str(case_at(Draw(3), i)) for i in range(50)
+    ]
 
 
 def test_torch_agrees_with_itself() -> None:
     """Fresh planner caches make torch's answer independent of what it decided before."""
-    cases = [case_at(7, i) for i in range(_COUNT)]
+    cases = [case_at(Draw(7), i) for i in range(_COUNT)]
     first = [torch_decide(case) for case in cases]
     again = [torch_decide(case) for case in reversed(cases)][::-1]
     differing = [case.name for case, a, b in zip(cases, first, again, strict=True) if a != b]
@@ -49,7 +51,7 @@ def drawn() -> list[tuple[str, object]]:
     """Aspects of many cases, as (name, value) pairs."""
     aspects: list[tuple[str, object]] = []
     for i in range(1_500):
-        case = case_at(11, i)
+        case = case_at(Draw(11), i)
         aspects += [("kind", case.kind), ("form", case.form), ("ndim", case.mesh.ndim)]
         aspects += [("member", case.mesh.first_rank == 0), ("rolled", case.mesh.roll > 0)]
         for operand in case.operands():
