@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from .cases import Draw
 from .known import KNOWN, Known
 from .op_choice import family_of
 from .registry import single_dim_entries
@@ -16,7 +17,7 @@ from .runner import Report, run_many
 def report(parity_cases: int, parity_seed: int) -> Report:
     """What a run of the asked size found. One process per host size."""
     whole = Report()
-    for chunk in run_many(parity_seed, parity_cases, procs=min(2, os.cpu_count() or 1)):
+    for chunk in run_many(Draw(parity_seed), parity_cases, procs=min(2, os.cpu_count() or 1)):
         whole.add(chunk)
     return whole
 
