@@ -23,9 +23,13 @@ aten = torch.ops.aten
 prims = torch.ops.prims
 
 
+def _names_all(dims: Any, ndim: int) -> bool:
+    return dims is None or (ndim == 0 and dims in ([0], [-1], []))
+
+
 def _reduced_dims(dims: Any, ndim: int) -> list[int]:
     """The dims that a ``dim`` argument names; None names all of them."""
-    if dims is None or (ndim == 0 and dims in ([0], [-1], [])):
+    if _names_all(dims, ndim):
         return list(range(ndim))
     listed = isinstance(dims, list)  # and so is the immutable list of a traced graph
     return [normal_dim(dim, ndim) for dim in (dims if listed else [dims])]
@@ -101,8 +105,8 @@ def _dims_argument(question: Question, ndim: int) -> list[int]:
 
 
 def _some_dims_argument(question: Question, ndim: int) -> list[int]:
-    if argument(question, 1, None) is None:
-        raise _core.Unsupported("reduction without dims")
+    if _names_all(argument(question, 1, None), ndim):
+        raise _core.Unsupported("reduction of no dim by name, which torch refuses")
     return _dims_argument(question, ndim)
 
 
