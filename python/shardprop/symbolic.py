@@ -10,7 +10,7 @@ from . import _core, _torch
 from ._torch import DTensorSpec, Placement
 from .sizes import backed_symbols, is_symbolic, unbacked_symbols
 
-__all__ = ["SymbolicSizes", "symbolic_cost"]
+__all__ = ["Candidate", "SymbolicSizes", "symbolic_cost"]
 
 # Wanted placements per operand, and what each costs now in microseconds.
 Candidate = tuple[tuple[tuple[Placement, ...], ...], list[float]]
