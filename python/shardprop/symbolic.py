@@ -11,7 +11,7 @@ from ._torch import DataDependentError, DTensorSpec, Placement, Shard
 from .meshes import core_mesh
 from .sizes import backed_symbols, is_symbolic, unbacked_symbols
 
-__all__ = ["SymbolicSizes", "symbolic_cost"]
+__all__ = ["Candidate", "SymbolicSizes", "symbolic_cost"]
 
 # Wanted placements per operand, and what each costs now in microseconds.
 Candidate = tuple[tuple[tuple[Placement, ...], ...], list[float]]

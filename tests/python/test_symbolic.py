@@ -13,6 +13,7 @@ from torch.distributed.tensor import DTensor, Placement
 from torch.distributed.tensor._op_schema import OpSchema
 
 import shardprop
+from shardprop.symbolic import Candidate, SymbolicSizes
 
 from . import specs
 from .specs import P, R, S
@@ -33,11 +34,11 @@ def disabled_afterwards() -> Iterator[None]:
     shardprop.disable()
 
 
-def both(op: OpOverload, question: Callable[[Symbols], Arguments]) -> tuple[Answer, Answer]:
-    """torch's answer, then ours."""
-    theirs = ask(op, question)
+def both(op: OpOverload, mesh: DeviceMesh, question: Question) -> tuple[Answer, Answer]:
+    """torch's answer, then ours. The mesh comes ready made: making one is not to be traced."""
+    theirs = ask(op, lambda symbols: question(mesh, symbols))
     with shardprop.enabled():
-        return theirs, ask(op, question)
+        return theirs, ask(op, lambda symbols: question(mesh, symbols))
 
 
 def mm(
@@ -122,7 +123,7 @@ SHAPES += [(name, (2, 2, 4)) for name in ("mm, few tokens to gather", "softmax, 
 def test_decision_is_torchs(name: str, shape: tuple[int, ...], mesh_of: MeshOf) -> None:
     op, question = CASES[name]
     mesh = mesh_of(*shape)
-    theirs, ours = both(op, lambda symbols: question(mesh, symbols))
+    theirs, ours = both(op, mesh, question)
     assert ours.said == theirs.said
     assert not isinstance(ours.said, str), "an error is no decision"
     assert shardprop.stats().fallbacks == {}
@@ -134,7 +135,7 @@ def test_every_test_of_shardability_is_guarded_as_torch_guards_it(
     name: str, mesh_of: MeshOf
 ) -> None:
     op, question = CASES[name]
-    theirs, ours = both(op, lambda symbols: question(mesh_of(4, 8), symbols))
+    theirs, ours = both(op, mesh_of(4, 8), question)
 
     def cuts(answer: Answer) -> set[str]:
         # torch compares one symbol with a product of mesh sizes.
@@ -165,7 +166,7 @@ def test_the_price_is_guarded_where_the_decision_turns(
 ) -> None:
     mesh = mesh_of(*shape)
     question = mm(tokens, [S(0)] * 3, [S(0)] * 3)
-    theirs, ours = both(aten.mm.default, lambda symbols: question(mesh, symbols))
+    theirs, ours = both(aten.mm.default, mesh, question)
     (symbol,) = ours.values
     kept = [size for size in range(mesh.size(), 5000) if ours.holds_for({symbol: size})]
     assert kept == list(range(kept[0], kept[-1] + 1))
@@ -178,34 +179,57 @@ def test_the_price_is_guarded_where_the_decision_turns(
 
 
 def test_sizes_that_grow_apart_are_compared_by_torchs_expressions(mesh_of: MeshOf) -> None:
-    def question(symbols: Symbols) -> Arguments:
-        mesh = mesh_of(8)
+    def question(mesh: DeviceMesh, symbols: Symbols) -> Arguments:
         m, n = symbols.backed("m", 512), symbols.backed("n", 300)
         return (spec_of(mesh, (m, 64), [S(0)]), spec_of(mesh, (64, n), [S(1)])), {}
 
-    theirs, ours = both(aten.mm.default, question)
+    theirs, ours = both(aten.mm.default, mesh_of(8), question)
     assert ours.said == theirs.said
     assert any("FloatTrueDiv" in text for text in ours.guard_texts)
     assert ours.stands_wherever(theirs, grid(theirs.values, SIZES + LARGE))
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [([S(0), S(1)], [S(1), P]), ([P, R], [P, R]), ([R, S(0)], [R, P])],
+    ids=["shards", "partials", "both"],
+)
+def test_equal_prices_fall_as_torchs_expressions_fall(
+    left: list[Placement],
+    right: list[Placement],
+    mesh_of: MeshOf,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    level: list[int] = []
+    compare = SymbolicSizes.cheapest
+
+    def counted(self: SymbolicSizes, candidates: Sequence[Candidate]) -> int:
+        level.append(len(candidates))
+        return compare(self, candidates)
+
+    monkeypatch.setattr(SymbolicSizes, "cheapest", counted)
+    question = mm(64, left, right)
+    theirs, ours = both(aten.mm.default, mesh_of(4, 4), question)
+    assert level[0] > 1, "several strategies at the least price"
+    assert ours.said == theirs.said
+    assert ours.stands_wherever(theirs, grid(theirs.values, SIZES + LARGE))
+
+
 def test_uneven_sizes_do_not_recompile_for_a_price(mesh_of: MeshOf) -> None:
     question = mm(64, [S(0)] * 3, [S(1)] * 3)
-    theirs, ours = both(aten.mm.default, lambda symbols: question(mesh_of(4, 8), symbols))
+    theirs, ours = both(aten.mm.default, mesh_of(4, 8), question)
     assert any("Mod" in text for text in theirs.guard_texts)
     assert not any("Mod" in text for text in ours.guard_texts)
 
 
 def test_a_list_op_decides_each_symbolic_element(mesh_of: MeshOf) -> None:
-    mesh = mesh_of(2, 4)
-
-    def question(symbols: Symbols) -> Arguments:
+    def question(mesh: DeviceMesh, symbols: Symbols) -> Arguments:
         rows = symbols.backed("rows", 64)
         left = [spec_of(mesh, (rows, 8), [S(0), P]), spec_of(mesh, (16, 8), [R, S(0)])]
         right = [spec_of(mesh, (rows, 8), [S(1), R]), spec_of(mesh, (16, 8), [S(1), R])]
         return (left, right), {}
 
-    theirs, ours = both(aten._foreach_add.List, question)
+    theirs, ours = both(aten._foreach_add.List, mesh_of(2, 4), question)
     assert ours.said == theirs.said
     assert not isinstance(ours.said, str)
     assert shardprop.stats().fallbacks == {}
@@ -230,7 +254,7 @@ def test_unbacked_sizes_are_decided_as_torch_decides_them(
     left: list[Placement], shape: tuple[int, ...], known: dict[str, int], mesh_of: MeshOf
 ) -> None:
     question = mm(lambda symbols: symbols.unbacked(**known), left, [S(1), S(0)])
-    theirs, ours = both(aten.mm.default, lambda symbols: question(mesh_of(*shape), symbols))
+    theirs, ours = both(aten.mm.default, mesh_of(*shape), question)
     assert ours.said == theirs.said
     assert not isinstance(ours.said, str)
     assert ours.asserts <= theirs.asserts
@@ -239,22 +263,20 @@ def test_unbacked_sizes_are_decided_as_torch_decides_them(
 
 
 def test_a_rule_that_assumes_nothing_of_unbacked_sizes_gets_torchs_error(mesh_of: MeshOf) -> None:
-    def question(symbols: Symbols) -> Arguments:
-        mesh = mesh_of(8)
+    def question(mesh: DeviceMesh, symbols: Symbols) -> Arguments:
         ids = spec_of(mesh, (symbols.unbacked(),), [R], torch.int64)
         return (spec_of(mesh, (64, 128), [S(0)]), ids), {}
 
-    theirs, ours = both(aten.embedding.default, question)
+    theirs, ours = both(aten.embedding.default, mesh_of(8), question)
     assert ours.said == theirs.said == "GuardOnDataDependentSymNode"
     assert shardprop.stats().fallbacks == {"size that only the data can tell": 1}
 
 
 def test_prices_in_backed_and_unbacked_sizes_are_left_to_torch(mesh_of: MeshOf) -> None:
-    def question(symbols: Symbols) -> Arguments:
-        mesh = mesh_of(8)
+    def question(mesh: DeviceMesh, symbols: Symbols) -> Arguments:
         a = spec_of(mesh, (symbols.unbacked(), 128), [S(1)])
         return (a, spec_of(mesh, (128, symbols.backed("n", 256)), [S(1)])), {}
 
-    theirs, ours = both(aten.mm.default, question)
+    theirs, ours = both(aten.mm.default, mesh_of(8), question)
     assert ours.said == theirs.said == "KeyError", "torch has no number for the backed size"
     assert shardprop.stats().fallbacks == {"prices in backed and unbacked sizes": 1}
