@@ -36,7 +36,7 @@ from torch.distributed.tensor import (
     _utils,
 )
 from torch.distributed.tensor import _sharding_prop as _prop
-from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 from torch.distributed.tensor._ops import _math_ops, _view_ops
 from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
@@ -79,6 +79,7 @@ __all__ = [
     "Placement",
     "Replicate",
     "Shard",
+    "ShardOrderEntry",
     "ShardingPlaceholder",
     "StridedShard",
     "SymInt",

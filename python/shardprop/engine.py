@@ -12,6 +12,7 @@ from ._torch import DeviceMesh, DTensorSpec, OpOverload, Placement, TensorMeta
 from .kinds import has_strided, shard_kinds
 from .meshes import core_mesh
 from .op_facts import OpFacts, op_facts
+from .specs import make_spec
 from .symbolic import SymbolicSizes
 
 __all__ = [
@@ -235,23 +236,16 @@ def _candidate_specs(
     else:
         metas = [question.meta] * outputs  # type: ignore[list-item]
     metas += [operand.tensor_meta for operand in question.operands]
+    flag = strided_flag(question.operands)
     return [
-        None
-        if p is None
-        else DTensorSpec(
-            mesh,
-            p,
-            tensor_meta=meta,
-            use_strided_shard_as_shard_order=strided_flag(question.operands, p),
-        )
+        None if p is None else make_spec(mesh, p, meta, flag is not False)
         for p, meta in zip(placements, metas, strict=True)
     ]
 
 
-def strided_flag(operands: Sequence[DTensorSpec], placements: Sequence[Placement]) -> bool | None:
-    """Do the strided shards of a candidate stand for a shard order? As the first operand says."""
-    if not has_strided(placements):
-        return None
+def strided_flag(operands: Sequence[DTensorSpec]) -> bool | None:
+    """Do strided shards of a candidate stand for a shard order? As the first operand that has
+    some says; None if none has."""
     for operand in operands:
         if has_strided(operand.placements):
             return operand.use_strided_shard_as_shard_order

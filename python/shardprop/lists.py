@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 from . import _core, _torch
 from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .engine import Choice, OutputMeta, Question
-from .outputs import SpecMaker, differs
+from .outputs import SpecMaker, moves
 
 Choose = Callable[[Question], Choice]
 
@@ -147,6 +147,14 @@ class _Answers:
             ]
         )
 
+    def moves(self) -> bool:
+        """Is any argument to have other placements?"""
+        return any(
+            moves(spec, choice, operand)
+            for question, choice in zip(self._questions, self._choices, strict=True)
+            for operand, spec in enumerate(question.operands[: question.positional])
+        )
+
     def outputs(self) -> tuple[DTensorSpec, ...]:
         """The specs of the outputs, of which every element has one."""
         answers = zip(self._questions, self._choices, self._makers, strict=True)
@@ -179,21 +187,20 @@ def decide_list_op(
         As `choose` does.
     """
     answers = _Answers(schema, elements, meta, choose)
-    moves = False
+    output = _output_specs(answers, meta)
+    if not answers.moves():
+        return OutputSharding(output)
     args: list[object] = []
     operand = 0
     for arg in schema.args_schema:
         if is_tensor_list(arg):
             wanted = answers.wanted(operand)
-            # Elements of a group have equal placements, so one of each is enough.
-            moves = moves or any(differs(arg[i], wanted[i]) for i in elements.first)
             args.append(tuple(wanted) if isinstance(arg, tuple) else wanted)
             operand += 1
         elif isinstance(arg, DTensorSpec):
             args.append(answers.wanted(operand)[0])
-            moves = moves or differs(arg, args[-1])  # type: ignore[arg-type]
             operand += 1
         else:
             args.append(arg)
-    suggestion = OpSchema(schema.op, tuple(args), schema.kwargs_schema) if moves else None
-    return OutputSharding(_output_specs(answers, meta), suggestion, needs_redistribute=moves)
+    suggestion = OpSchema(schema.op, tuple(args), schema.kwargs_schema)
+    return OutputSharding(output, suggestion, needs_redistribute=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
-from . import _core, _torch
+from . import _core, _torch, registry
 from ._torch import (
     DTensorSpec,
     OpSchema,
@@ -16,8 +17,9 @@ from ._torch import (
 from .engine import Choice, OutputMeta, strided_flag
 from .kinds import has_strided, is_shard
 from .op_facts import op_facts
+from .specs import make_spec
 
-__all__ = ["SpecMaker", "alike", "differs", "output_sharding"]
+__all__ = ["SpecMaker", "alike", "moves", "output_sharding"]
 
 
 def alike(specs: Sequence[DTensorSpec]) -> list[object]:
@@ -51,30 +53,27 @@ class SpecMaker:
         operands: Sequence[DTensorSpec],
         strided_is_order: bool = True,
     ) -> None:
+        self._arguments = arguments
         self._operands = operands
         self._default = strided_is_order
+
+    @functools.cached_property
+    def _strided_is_order(self) -> bool:
         flags = {
             spec.use_strided_shard_as_shard_order
-            for spec in arguments
+            for spec in self._arguments
             if has_strided(spec.placements)
         }
-        # Two that contradict each other count as an order.
-        self._overruled = None if not flags else flags.pop() if len(flags) == 1 else True
+        if flags:  # two that contradict each other count as an order
+            return flags.pop() if len(flags) == 1 else True  # type: ignore[return-value]
+        flag = strided_flag(self._operands)
+        return self._default if flag is None else flag
 
     def make(
         self, mesh: Any, placements: tuple[Placement, ...], meta: TensorMeta | None
     ) -> DTensorSpec:
         """A spec with the default shard order, as torch makes all specs of a decision."""
-        flag: bool | None = None
-        if has_strided(placements):
-            flag = self._overruled
-            if flag is None:
-                flag = strided_flag(self._operands, placements)
-            if flag is None:
-                flag = self._default
-        return DTensorSpec(
-            mesh, placements, tensor_meta=meta, use_strided_shard_as_shard_order=flag
-        )
+        return make_spec(mesh, placements, meta, has_strided(placements) and self._strided_is_order)
 
     def wanted(self, spec: DTensorSpec, choice: Choice, index: int) -> DTensorSpec:
         """The spec that operand `index` is to have. One pinned to another mesh stays as it is."""
@@ -83,9 +82,15 @@ class SpecMaker:
         return self.make(choice.mesh, choice.operands[index], spec.tensor_meta)
 
 
-def differs(spec: DTensorSpec, wanted: DTensorSpec) -> bool:
-    """Do the placements differ? (torch does not look at the shard order here.)"""
-    return spec.placements is not wanted.placements and spec.placements != wanted.placements
+def moves(spec: DTensorSpec, choice: Choice, index: int) -> bool:
+    """Is operand `index` to have other placements? (torch does not look at the shard order here.)
+
+    One that is pinned to its mesh is not.
+    """
+    wanted = choice.operands[index]
+    if spec.placements is wanted or spec.placements == wanted:
+        return False
+    return index not in choice.pinned or spec.mesh == choice.mesh
 
 
 def _is_sharded(spec: DTensorSpec) -> bool:
@@ -131,33 +136,22 @@ def output_sharding(schema: OpSchema, choice: Choice, meta: OutputMeta) -> Outpu
         _core.Unsupported: outputs and metadata do not fit; torch words that error.
     """
     arguments = schema.args_spec
-    operands = [*arguments, *_keyword_specs(schema)]
+    operands = [*arguments, *_keyword_specs(schema)] if schema.kwargs_schema else arguments
     maker = SpecMaker(arguments, operands, choice.strided_is_order)
-    wanted = _wanted_specs(arguments, choice, maker)
-    moves = any(map(differs, arguments, wanted))
     output = _output_specs(schema, choice, meta, maker)
-    suggestion = _suggestion(schema, wanted) if moves else None
-    rewritten = _rewrite(schema, suggestion, wanted, output, meta)
+    moved = any(moves(spec, choice, index) for index, spec in enumerate(arguments))
+    rewrites = registry.rewrites_arguments(schema.op)
+    if not moved and not rewrites:
+        return OutputSharding(output)
+    wanted = [maker.wanted(spec, choice, index) for index, spec in enumerate(arguments)]
+    suggestion = _suggestion(schema, wanted) if moved else None
+    rewritten = _rewrite(schema, suggestion, wanted, output, meta) if rewrites else None
     return OutputSharding(
         output,
         rewritten if rewritten is not None else suggestion,
-        needs_redistribute=moves or rewritten is not None,
+        needs_redistribute=moved or rewritten is not None,
         use_val_from_redistribute_schema=rewritten is not None,
     )
-
-
-def _wanted_specs(
-    arguments: Sequence[DTensorSpec], choice: Choice, maker: SpecMaker
-) -> list[DTensorSpec]:
-    """The specs that the arguments are to have; those of arguments alike are one object."""
-    known: dict[object, DTensorSpec] = {}
-    wanted: list[DTensorSpec] = []
-    for index, (spec, own) in enumerate(zip(arguments, alike(arguments), strict=True)):
-        key = index if index in choice.pinned else (id(choice.operands[index]), own)
-        if key not in known:
-            known[key] = maker.wanted(spec, choice, index)
-        wanted.append(known[key])
-    return wanted
 
 
 def _keyword_specs(schema: OpSchema) -> list[DTensorSpec]:
