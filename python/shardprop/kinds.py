@@ -25,7 +25,10 @@ def is_strided(placement: Placement) -> bool:
 
 def has_strided(placements: Iterable[Placement]) -> bool:
     """Is there a strided shard among the placements?"""
-    return any(map(is_strided, placements))
+    for placement in placements:
+        if type(placement) not in _NOT_STRIDED and isinstance(placement, StridedShard):
+            return True
+    return False
 
 
 def shard_kinds(specs: Sequence[DTensorSpec]) -> list[int]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _core, _torch, registry
-from ._torch import DTensorSpec, OpSchema, OutputSharding, StridedShard
+from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .decision import decide, rule_of
 from .decomposition import Declined, Decomposer
 from .decomposition.knowing import torch_propagate_knowing
@@ -45,14 +45,13 @@ _DECLINED = (_core.Unsupported, _core.RuleError, NoStrategyError)
 
 def _strided_operands(schema: OpSchema) -> int:
     """Operands with strided shards, for the statistics."""
-    specs: list[DTensorSpec] = []
+    strided = 0
     for arg in schema.args_schema:
-        items = arg if isinstance(arg, (list, tuple)) else (arg,)
-        specs += [item for item in items if isinstance(item, DTensorSpec)]
-    kinds = {type(placement) for spec in specs for placement in spec.placements}
-    if not any(issubclass(kind, StridedShard) for kind in kinds):
-        return 0
-    return sum(has_strided(spec.placements) for spec in specs)
+        if isinstance(arg, DTensorSpec):
+            strided += has_strided(arg.placements)
+        elif isinstance(arg, (list, tuple)):
+            strided += sum(has_strided(x.placements) for x in arg if isinstance(x, DTensorSpec))
+    return strided
 
 
 def _rule_for(schema: OpSchema) -> Any | None:
@@ -68,20 +67,20 @@ def _rule_for(schema: OpSchema) -> Any | None:
 
 def _propagate(schema: OpSchema) -> OutputSharding:
     """What torch's dispatcher calls while shardprop is enabled."""
-    with _recorder.timed():
+    with _recorder.mine() as counts:
         rule = _rule_for(schema)
         if rule is None:
             with redistribution.one_decision():
                 answer = _torch.torch_propagate(schema)
             # Only now: most of what is left to torch here, torch refuses.
             why = registry.why_no_single_dim_rule(schema.op)
-            _recorder.delegated(why, _strided_operands(schema))
+            counts.left_to_torch(why, _strided_operands(schema))
             return answer
         try:
             decision = decide(schema, rule, redistribution)
         except _DECLINED as declined:
             return _fall_back(schema, declined)
-        _recorder.decided(_strided_operands(schema))
+        counts.decided(_strided_operands(schema))
         return decision
 
 
@@ -108,7 +107,7 @@ def _fall_back(schema: OpSchema, declined: Exception) -> OutputSharding:
     _logger.debug("fallback to torch for %s: %s", schema.op, reason)
     if _strict and not isinstance(declined, NoStrategyError):
         raise ShardpropError(f"{schema.op}: {reason} (strict: no fallback to torch).") from None
-    _recorder.fell_back(reason, _strided_operands(schema))
+    _recorder.mine().fell_back(reason, _strided_operands(schema))
     with redistribution.one_decision():
         return _torch.torch_propagate(schema)
 

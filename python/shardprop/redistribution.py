@@ -80,12 +80,25 @@ class Redistribution:
     @contextmanager
     def one_decision(self) -> Iterator[None]:
         """Prices asked for in the block share the history of torch's graph planners."""
-        before = getattr(self._decision, "history", None)
-        self._decision.history = before or _core.History()
+        decision = self._decision
+        if getattr(decision, "under_way", False):
+            yield
+            return
+        decision.under_way = True
         try:
             yield
         finally:
-            self._decision.history = before
+            decision.under_way = False
+            decision.history = None
+
+    def _history(self) -> _core.History:
+        """The history of the decision under way, or none; while tracing torch keeps none."""
+        decision = self._decision
+        if not getattr(decision, "under_way", False) or _torch.are_we_tracing():
+            return _core.History()
+        if getattr(decision, "history", None) is None:
+            decision.history = _core.History()
+        return decision.history  # type: ignore[no-any-return]
 
     def cost(self, src: DTensorSpec, dst: DTensorSpec) -> float:
         """torch's ``redistribute_cost``: microseconds, ``inf`` where torch refuses.
@@ -95,11 +108,8 @@ class Redistribution:
         """
         if src.mesh is not dst.mesh and src.mesh != dst.mesh:
             return float("inf")
-        history = getattr(self._decision, "history", None)
-        if history is None or _torch.are_we_tracing():
-            history = _core.History()
         try:
-            cost = history.cost(core_mesh(src.mesh), src, dst, _torch.forces_graph_plan())
+            cost = self._history().cost(core_mesh(src.mesh), src, dst, _torch.forces_graph_plan())
         except _core.Unsupported as reason:
             return self._price_otherwise(src, dst, str(reason))
         if cost is None:

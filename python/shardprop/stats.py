@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -42,83 +41,133 @@ class Stats:
     cache_bytes: int
 
 
-class Recorder:
-    """Counts; safe to use from several threads."""
+class _Counts:
+    """What one thread counts. A block under it (``with``) is one decision, unless inside another."""
+
+    __slots__ = (
+        "_depth",
+        "_start",
+        "decisions",
+        "delegated",
+        "fallbacks",
+        "price_fallbacks",
+        "seconds",
+        "strided",
+        "strided_fallbacks",
+    )
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._depth = threading.local()
+        self._depth = 0
+        self._start = 0.0
         self.reset()
 
     def reset(self) -> None:
         """Start again from zero."""
-        with self._lock:
-            self._decisions = 0
-            self._delegated: Counter[str] = Counter()
-            self._fallbacks: Counter[str] = Counter()
-            self._price_fallbacks: Counter[str] = Counter()
-            self._strided = 0
-            self._strided_fallbacks = 0
-            self._seconds = 0.0
+        self.decisions = 0
+        self.delegated: Counter[str] = Counter()
+        self.fallbacks: Counter[str] = Counter()
+        self.price_fallbacks: Counter[str] = Counter()
+        self.strided = 0
+        self.strided_fallbacks = 0
+        self.seconds = 0.0
 
-    def _is_nested(self) -> bool:
-        return getattr(self._depth, "value", 0) > 1
+    def add(self, other: _Counts) -> None:
+        """Count what `other` has counted."""
+        self.decisions += other.decisions
+        self.delegated.update(other.delegated.copy())
+        self.fallbacks.update(other.fallbacks.copy())
+        self.price_fallbacks.update(other.price_fallbacks.copy())
+        self.strided += other.strided
+        self.strided_fallbacks += other.strided_fallbacks
+        self.seconds += other.seconds
+
+    def __enter__(self) -> _Counts:
+        self._depth += 1
+        if self._depth == 1:
+            self._start = perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.seconds += perf_counter() - self._start
 
     def decided(self, strided: int) -> None:
         """The core decided; `strided` operands had strided shards."""
-        if self._is_nested():
-            return
-        with self._lock:
-            self._decisions += 1
-            self._strided += strided
+        if self._depth == 1:
+            self.decisions += 1
+            self.strided += strided
 
-    def delegated(self, reason: str, strided: int) -> None:
-        """torch's own function decided an op without a single-dim rule."""
-        if self._is_nested():
-            return
-        with self._lock:
-            self._delegated[reason] += 1
-            self._strided += strided
+    def left_to_torch(self, reason: str, strided: int) -> None:
+        """torch's own function decided an op that has no rule."""
+        if self._depth == 1:
+            self.delegated[reason] += 1
+            self.strided += strided
 
     def fell_back(self, reason: str, strided: int) -> None:
         """The core declined."""
-        if self._is_nested():
-            return
+        if self._depth == 1:
+            self.fallbacks[reason] += 1
+            self.strided += strided
+            self.strided_fallbacks += strided
+
+
+class Recorder:
+    """Counts; each thread for itself, so that none waits for another."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of_thread = threading.local()
+        self._living: list[tuple[weakref.ref[threading.Thread], _Counts]] = []
+        self._of_the_dead = _Counts()
+
+    def mine(self) -> _Counts:
+        """The counts of this thread."""
+        counts: _Counts | None = getattr(self._of_thread, "counts", None)
+        if counts is None:
+            counts = self._of_thread.counts = _Counts()
+            with self._lock:
+                self._bury()
+                self._living.append((weakref.ref(threading.current_thread()), counts))
+        return counts
+
+    def _bury(self) -> None:
+        """Keep what threads counted that have ended, and no more of them."""
+        living = []
+        for thread, counts in self._living:
+            found = thread()
+            if found is not None and found.is_alive():
+                living.append((thread, counts))
+            else:
+                self._of_the_dead.add(counts)
+        self._living = living
+
+    def reset(self) -> None:
+        """Start again from zero."""
         with self._lock:
-            self._fallbacks[reason] += 1
-            self._strided += strided
-            self._strided_fallbacks += strided
+            self._of_the_dead.reset()
+            for _, counts in self._living:
+                counts.reset()
 
     def price_fell_back(self, reason: str) -> None:
         """A price or plan went to torch's planner."""
-        with self._lock:
-            self._price_fallbacks[reason] += 1
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Adds the time of the block, which is one decision, unless inside another."""
-        depth = getattr(self._depth, "value", 0)
-        self._depth.value = depth + 1
-        start = perf_counter()
-        try:
-            yield
-        finally:
-            self._depth.value = depth
-            if depth == 0:
-                with self._lock:
-                    self._seconds += perf_counter() - start
+        self.mine().price_fallbacks[reason] += 1
 
     def snapshot(self, cache_entries: int, cache_bytes: int) -> Stats:
         """The counters now."""
+        total = _Counts()
         with self._lock:
-            return Stats(
-                decisions=self._decisions,
-                delegated=dict(self._delegated),
-                fallbacks=dict(self._fallbacks),
-                strided_operands=self._strided,
-                strided_fallbacks=self._strided_fallbacks,
-                seconds=self._seconds,
-                price_fallbacks=dict(self._price_fallbacks),
-                cache_entries=cache_entries,
-                cache_bytes=cache_bytes,
-            )
+            total.add(self._of_the_dead)
+            for _, counts in self._living:
+                total.add(counts)
+        return Stats(
+            decisions=total.decisions,
+            delegated=dict(total.delegated),
+            fallbacks=dict(total.fallbacks),
+            strided_operands=total.strided,
+            strided_fallbacks=total.strided_fallbacks,
+            seconds=total.seconds,
+            price_fallbacks=dict(total.price_fallbacks),
+            cache_entries=cache_entries,
+            cache_bytes=cache_bytes,
+        )

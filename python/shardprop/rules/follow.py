@@ -17,6 +17,7 @@ from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedS
 from ..engine import Choice, Question
 from ..kinds import has_strided
 from ..outputs import alike
+from ..specs import default_shard_order, make_spec
 
 __all__ = [
     "REPLICATE",
@@ -161,37 +162,32 @@ class FollowRule:
 def _costs(candidate: Candidate, operands: Sequence[DTensorSpec], price: Price) -> list[float]:
     if candidate.costs is not None:
         return list(candidate.costs)
+    pairs = list(zip(operands, candidate.operands, strict=True))
+    if all(_stays(spec, wanted, candidate) for spec, wanted in pairs):
+        return [0.0] * len(pairs)
     known: dict[object, float] = {}
     costs: list[float] = []
-    for spec, own, wanted in zip(operands, alike(operands), candidate.operands, strict=True):
+    for (spec, wanted), own in zip(pairs, alike(operands), strict=True):
         key = own, id(wanted)
         if key not in known:
-            known[key] = _cost(spec, wanted, candidate, price)
+            stays = _stays(spec, wanted, candidate)
+            known[key] = 0.0 if stays else price(spec, _target(spec, wanted, candidate))
         costs.append(known[key])
     return costs
 
 
-def _cost(spec: DTensorSpec, wanted: Placements, candidate: Candidate, price: Price) -> float:
-    if spec.placements == wanted and _has_order_of_candidate(spec, candidate):
-        return 0.0
-    return price(spec, _target(spec, wanted, candidate))
-
-
-def _has_order_of_candidate(spec: DTensorSpec, candidate: Candidate) -> bool:
-    """Does the operand have the shard order that torch gives its candidates: the default one, or
-    none where strided shards stand for it?"""
+def _stays(spec: DTensorSpec, wanted: Placements, candidate: Candidate) -> bool:
+    """Does the operand have what is wanted, in the shard order that torch gives its candidates: the
+    default one, or none where strided shards stand for it?"""
+    if spec.placements is not wanted and spec.placements != wanted:
+        return False
     if candidate.strided_is_order and has_strided(spec.placements):
         return spec.shard_order is None
-    return spec.shard_order == DTensorSpec.compute_default_shard_order(spec.placements)
+    return spec.shard_order == default_shard_order(spec.placements)
 
 
 def _target(spec: DTensorSpec, wanted: Placements, candidate: Candidate) -> DTensorSpec:
-    return DTensorSpec(
-        spec.mesh,
-        wanted,
-        tensor_meta=spec.tensor_meta,
-        use_strided_shard_as_shard_order=candidate.strided_is_order and has_strided(wanted),
-    )
+    return make_spec(spec.mesh, wanted, spec.tensor_meta, candidate.strided_is_order)
 
 
 def _cheapest(
