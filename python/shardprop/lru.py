@@ -1,24 +1,37 @@
-"""A bounded map that forgets what was used least recently."""
+"""A bounded map that forgets what was used least recently, and what all such maps hold."""
 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from itertools import islice
+from typing import Any, Generic, TypeVar
 
-__all__ = ["BoundedMap"]
+from .held_bytes import CacheStats, held_bytes
+
+__all__ = ["BoundedMap", "stats_of_maps"]
 
 V = TypeVar("V")
 
+# The estimate of bytes looks at so many entries, and takes the others to be like them.
+_SAMPLED = 64
+
 
 class BoundedMap(Generic[V]):
-    """At most `capacity` entries; safe to use from several threads."""
+    """At most `capacity` entries; safe to use from several threads.
 
-    def __init__(self, capacity: int) -> None:
+    `name` says what is held, in `stats_of_maps`.
+    """
+
+    def __init__(self, name: str, capacity: int) -> None:
+        self.name = name
         self._capacity = capacity
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, V] = OrderedDict()
+        with _registration:
+            _maps.add(self)
 
     def get(self, key: Hashable) -> V | None:
         """The value under `key`, which then counts as used."""
@@ -43,3 +56,26 @@ class BoundedMap(Generic[V]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def stats(self) -> CacheStats:
+        """What is held now. To look at the sampled entries takes a millisecond or so."""
+        with self._lock:
+            entries = len(self._entries)
+            sample = list(islice(self._entries.items(), _SAMPLED))
+        bytes_held = held_bytes(sample) * entries // len(sample) if sample else 0
+        return CacheStats(entries, self._capacity, bytes_held)
+
+
+# Maps outlive nothing: one that its owner dropped is no longer listed.
+_maps: weakref.WeakSet[BoundedMap[Any]] = weakref.WeakSet()
+_registration = threading.Lock()
+
+
+def stats_of_maps() -> dict[str, CacheStats]:
+    """What each bounded map of this process holds, by name; maps of one name together."""
+    with _registration:
+        maps = sorted(_maps, key=lambda held: held.name)
+    found: dict[str, CacheStats] = {}
+    for held in maps:
+        found[held.name] = found.get(held.name, CacheStats(0, 0, 0)) + held.stats()
+    return found

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 
+from .held_bytes import CacheStats
+
 __all__ = ["Recorder", "Stats"]
 
 
@@ -27,8 +29,7 @@ class Stats:
         strided_fallbacks: Those of them in `fallbacks`.
         seconds: Time spent in propagation, nested calls counted once.
         price_fallbacks: Prices and plans that went to torch's planner, by reason.
-        cache_entries: Plans held.
-        cache_bytes: Bytes held by the caches of the core (an estimate).
+        caches: What each cache holds, by its name; all are bounded.
     """
 
     decisions: int
@@ -38,8 +39,17 @@ class Stats:
     strided_fallbacks: int
     seconds: float
     price_fallbacks: dict[str, int]
-    cache_entries: int
-    cache_bytes: int
+    caches: dict[str, CacheStats]
+
+    @property
+    def cache_entries(self) -> int:
+        """Entries of all caches."""
+        return sum(held.entries for held in self.caches.values())
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes that all caches hold (an estimate)."""
+        return sum(held.bytes for held in self.caches.values())
 
 
 class Recorder:
@@ -108,8 +118,8 @@ class Recorder:
                 with self._lock:
                     self._seconds += perf_counter() - start
 
-    def snapshot(self, cache_entries: int, cache_bytes: int) -> Stats:
-        """The counters now."""
+    def snapshot(self, caches: dict[str, CacheStats]) -> Stats:
+        """The counters now, and what the caches hold."""
         with self._lock:
             return Stats(
                 decisions=self._decisions,
@@ -119,6 +129,5 @@ class Recorder:
                 strided_fallbacks=self._strided_fallbacks,
                 seconds=self._seconds,
                 price_fallbacks=dict(self._price_fallbacks),
-                cache_entries=cache_entries,
-                cache_bytes=cache_bytes,
+                caches=caches,
             )
