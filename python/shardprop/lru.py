@@ -1,45 +1,93 @@
-"""A bounded map that forgets what was used least recently."""
+"""A bounded map that forgets what was not used for long, and what all such maps hold."""
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+import weakref
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from itertools import islice
+from typing import Any, Generic, TypeVar
 
-__all__ = ["BoundedMap"]
+from .held_bytes import CacheStats, held_bytes
+
+__all__ = ["BoundedMap", "stats_of_maps"]
 
 V = TypeVar("V")
 
+# The estimate of bytes looks at so many entries, and takes the others to be like them.
+_SAMPLED = 64
+
+
+class _Entry(Generic[V]):
+    __slots__ = ("used", "value")
+
+    def __init__(self, value: V) -> None:
+        self.value = value
+        self.used = False
+
 
 class BoundedMap(Generic[V]):
-    """At most `capacity` entries; safe to use from several threads."""
+    """At most `capacity` entries; safe to use from several threads, of which no reader waits.
 
-    def __init__(self, capacity: int) -> None:
+    When it is full, the oldest entry goes that was not read since it was last passed over.
+
+    `name` says what is held, in `stats_of_maps`.
+    """
+
+    def __init__(self, name: str, capacity: int) -> None:
+        self.name = name
         self._capacity = capacity
-        self._lock = threading.Lock()
-        self._entries: OrderedDict[Hashable, V] = OrderedDict()
+        self._writing = threading.Lock()
+        self._entries: dict[Hashable, _Entry[V]] = {}
+        with _registration:
+            _maps.add(self)
 
     def get(self, key: Hashable) -> V | None:
         """The value under `key`, which then counts as used."""
-        with self._lock:
-            value = self._entries.get(key)
-            if value is not None:
-                self._entries.move_to_end(key)
-            return value
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        entry.used = True
+        return entry.value
 
     def put(self, key: Hashable, value: V) -> None:
-        """Hold `value`; the entry that was not used for longest makes room."""
-        with self._lock:
-            self._entries[key] = value
-            self._entries.move_to_end(key)
-            if len(self._entries) > self._capacity:
-                self._entries.popitem(last=False)
+        """Hold `value`; what was not used for long makes room."""
+        with self._writing:
+            self._entries[key] = _Entry(value)
+            while len(self._entries) > self._capacity:
+                oldest = next(iter(self._entries))
+                entry = self._entries.pop(oldest)
+                if entry.used:
+                    entry.used = False
+                    self._entries[oldest] = entry
 
     def clear(self) -> None:
         """Forget all."""
-        with self._lock:
+        with self._writing:
             self._entries.clear()
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def stats(self) -> CacheStats:
+        """What is held now. To look at the sampled entries takes a millisecond or so."""
+        with self._writing:
+            entries = len(self._entries)
+            sample = [(key, entry.value) for key, entry in islice(self._entries.items(), _SAMPLED)]
+        bytes_held = held_bytes(sample) * entries // len(sample) if sample else 0
+        return CacheStats(entries, self._capacity, bytes_held)
+
+
+# Maps outlive nothing: one that its owner dropped is no longer listed.
+_maps: weakref.WeakSet[BoundedMap[Any]] = weakref.WeakSet()
+_registration = threading.Lock()
+
+
+def stats_of_maps() -> dict[str, CacheStats]:
+    """What each bounded map of this process holds, by name; maps of one name together."""
+    with _registration:
+        maps = sorted(_maps, key=lambda held: held.name)
+    found: dict[str, CacheStats] = {}
+    for held in maps:
+        found[held.name] = found.get(held.name, CacheStats(0, 0, 0)) + held.stats()
+    return found

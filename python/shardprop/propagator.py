@@ -17,6 +17,7 @@ from .engine import NoStrategyError, OutputMeta
 from .errors import ShardpropError
 from .hook import install, uninstall
 from .kinds import has_strided
+from .lru import stats_of_maps
 from .redistribution import Redistribution
 from .rules.views import forget_dim_maps
 from .stats import Recorder, Stats
@@ -165,7 +166,7 @@ def enabled(*, policy: str = "torch", strict: bool = False) -> Iterator[None]:
 
 def stats() -> Stats:
     """What decided so far, and why when it was not the core."""
-    return _recorder.snapshot(redistribution.entries, redistribution.held_bytes)
+    return _recorder.snapshot({"plans": redistribution.cache_stats(), **stats_of_maps()})
 
 
 def reset_stats() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from . import _core, _torch
 from ._torch import DTensorSpec, Placement, TransformInfo
 from .errors import ShardpropError
+from .held_bytes import CacheStats
 from .meshes import core_mesh
 from .sizes import is_symbolic
 from .stats import Recorder
@@ -62,15 +63,10 @@ class Redistribution:
         self._plans = _core.Cache(_PLANS_HELD)
         self._decision = threading.local()
 
-    @property
-    def entries(self) -> int:
-        """Plans held."""
-        return len(self._plans)
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes held, roughly."""
-        return int(self._plans.bytes)
+    def cache_stats(self) -> CacheStats:
+        """What the cache of plans holds."""
+        with self._lock:
+            return CacheStats(len(self._plans), _PLANS_HELD, int(self._plans.bytes))
 
     def clear(self) -> None:
         """Forget all plans."""

@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from time import perf_counter
 
+from .held_bytes import CacheStats
+
 __all__ = ["Recorder", "Stats"]
 
 
@@ -26,8 +28,7 @@ class Stats:
         strided_fallbacks: Those of them in `fallbacks`.
         seconds: Time spent in propagation, nested calls counted once.
         price_fallbacks: Prices and plans that went to torch's planner, by reason.
-        cache_entries: Plans held.
-        cache_bytes: Bytes held by the caches of the core (an estimate).
+        caches: What each cache holds, by its name; all are bounded.
     """
 
     decisions: int
@@ -37,8 +38,17 @@ class Stats:
     strided_fallbacks: int
     seconds: float
     price_fallbacks: dict[str, int]
-    cache_entries: int
-    cache_bytes: int
+    caches: dict[str, CacheStats]
+
+    @property
+    def cache_entries(self) -> int:
+        """Entries of all caches."""
+        return sum(held.entries for held in self.caches.values())
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes that all caches hold (an estimate)."""
+        return sum(held.bytes for held in self.caches.values())
 
 
 class _Counts:
@@ -153,8 +163,8 @@ class Recorder:
         """A price or plan went to torch's planner."""
         self.mine().price_fallbacks[reason] += 1
 
-    def snapshot(self, cache_entries: int, cache_bytes: int) -> Stats:
-        """The counters now."""
+    def snapshot(self, caches: dict[str, CacheStats]) -> Stats:
+        """The counters now, and what the caches hold."""
         total = _Counts()
         with self._lock:
             total.add(self._of_the_dead)
@@ -168,6 +178,5 @@ class Recorder:
             strided_fallbacks=total.strided_fallbacks,
             seconds=total.seconds,
             price_fallbacks=dict(total.price_fallbacks),
-            cache_entries=cache_entries,
-            cache_bytes=cache_bytes,
+            caches=caches,
         )

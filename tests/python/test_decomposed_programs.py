@@ -209,7 +209,7 @@ X2 = ((8, 4), [S(1), R])
 
 
 def test_a_bounded_map_forgets_what_was_not_used_for_longest() -> None:
-    held: BoundedMap[int] = BoundedMap(2)
+    held: BoundedMap[int] = BoundedMap("two numbers", 2)
     held.put("a", 1)
     held.put("b", 2)
     assert held.get("a") == 1

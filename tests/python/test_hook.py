@@ -241,4 +241,4 @@ def test_plans_held_are_those_of_the_mesh_not_of_its_address() -> None:
             x = distribute_tensor(torch.ones(8, 8), mesh, [S(1)], src_data_rank=None)
             assert x.redistribute(placements=[S(0)]).to_local().shape == expected
             del mesh, x
-        assert shardprop.stats().cache_entries == 2
+        assert shardprop.stats().caches["plans"].entries == 2

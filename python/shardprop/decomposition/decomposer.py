@@ -85,10 +85,14 @@ class Decomposer:
         self.beyond_torch = beyond_torch
         self._decide = decide
         # In place of what could not be had: why not.
-        self._programs: BoundedMap[_Traced | str] = BoundedMap(_PROGRAMS_HELD)
+        self._programs: BoundedMap[_Traced | str] = BoundedMap("decompositions", _PROGRAMS_HELD)
         # With the rules they were made with; one registered since then makes them worthless.
-        self._inners: BoundedMap[tuple[object, Inner]] = BoundedMap(_PROGRAMS_HELD)
-        self._rows: BoundedMap[tuple[object, Rows | Declined]] = BoundedMap(_ROWS_HELD)
+        self._inners: BoundedMap[tuple[object, Inner]] = BoundedMap(
+            "decisions in decompositions", _PROGRAMS_HELD
+        )
+        self._rows: BoundedMap[tuple[object, Rows | Declined]] = BoundedMap(
+            "rows of decompositions", _ROWS_HELD
+        )
 
     def clear(self) -> None:
         """Forget all programs and rows."""

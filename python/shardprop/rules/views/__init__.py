@@ -7,7 +7,6 @@ asked, so that the words are its own.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ import torch
 from ..._torch import DataDependentError, DTensorSpec, OpOverload, Placement
 from ...engine import NoStrategyError, Question
 from ...errors import ShardpropError
+from ...lru import BoundedMap
 from ..follow import Candidate, FollowRule
 from . import dim_map as maps
 from . import reshape
@@ -25,6 +25,9 @@ from .placements import follow
 __all__ = ["RULES", "VIEW_OPS", "Declined", "ViewOp", "follow_view", "forget_dim_maps"]
 
 aten = torch.ops.aten
+
+# Of an op, a shape and the arguments after the tensor.
+_dim_maps: BoundedMap[maps.DimMap] = BoundedMap("dim maps of views", 2048)
 
 
 class ViewOp(NamedTuple):
@@ -104,22 +107,20 @@ def _positional(view: ViewOp, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
 
 
 def _dim_map(view: ViewOp, shape: Sequence[int], rest: tuple[Any, ...]) -> maps.DimMap:
+    key = (view.dims, shape, rest)
     try:
-        return _kept_dim_map(view.dims, shape, rest)
+        dims = _dim_maps.get(key)
     except TypeError:  # symbolic sizes have no hash, on purpose
         return view.dims(shape, *rest)
-
-
-@functools.lru_cache(maxsize=2048)
-def _kept_dim_map(
-    dims: Callable[..., maps.DimMap], shape: tuple[int, ...], rest: tuple[Any, ...]
-) -> maps.DimMap:
-    return dims(shape, *rest)
+    if dims is None:
+        dims = view.dims(shape, *rest)
+        _dim_maps.put(key, dims)
+    return dims
 
 
 def forget_dim_maps() -> None:
     """Clear the cache of dim maps."""
-    _kept_dim_map.cache_clear()
+    _dim_maps.clear()
 
 
 def _candidate(question: Question) -> Candidate:
