@@ -79,6 +79,10 @@ void configure(py::dict types, std::vector<std::pair<std::string, std::uint64_t>
   next.partial_type = types["Partial"];
   next.placeholder_type = types["_ShardingPlaceholder"];
   next.placement_base = types["Placement"];
+  next.spec_type = types["DTensorSpec"];
+  for (const char* name : {"dtype", "layout", "memory_format"}) {
+    next.singleton_types.push_back(types[name]);
+  }
   next.read_size = std::move(read_size);
   next.replicate = next.replicate_type();
   for (int d = 0; d < 32; ++d) next.shards.push_back(next.shard_type(d));

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from . import _core, _torch, registry
+from . import _core, _torch, engine, registry
 from ._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
-from .engine import Choice, GivenRows, OutputMeta, Question, choose
+from .engine import Choice, GivenRows, OutputMeta, Question
 from .errors import ShardpropError
+from .held import HeldDecisions
 from .lists import Choose, Elements, decide_list_op, is_tensor_list
 from .metadata import output_meta
 from .op_facts import op_facts
@@ -61,14 +61,18 @@ def question_of(schema: OpSchema, meta: OutputMeta, rule: Any) -> Question:
     )
 
 
-def ask(rule: Any, redistribution: Redistribution) -> Choose:
-    """How `rule` answers a question.
+def ask(
+    rule: Any,
+    redistribution: Redistribution,
+    choose: Callable[[Question, Any], Choice] = engine.choose,
+) -> Choose:
+    """How `rule` answers a question; `choose` answers for rules that list rows.
 
     The function raises what `choose` raises, and _core.Unsupported where a rule of ours does not
     know what to make of the arguments: torch then decides, or says what is wrong with them.
     """
     if not is_own(rule):
-        return partial(choose, rule=rule)
+        return lambda question: choose(question, rule)
 
     def choose_by_own_rule(question: Question) -> Choice:
         try:
@@ -89,9 +93,10 @@ def decide(
     schema: OpSchema,
     rule: Any,
     redistribution: Redistribution,
+    held: HeldDecisions,
     meta_of: Callable[[OpSchema], OutputMeta] = output_meta,
 ) -> OutputSharding:
-    """The decision of a rule; `meta_of` gives the metadata of the outputs.
+    """The decision of a rule, looked up if it is held; `meta_of` gives the metadata of the outputs.
 
     Raises:
         _core.Unsupported, _core.RuleError, NoStrategyError: as `choose` does.
@@ -99,7 +104,7 @@ def decide(
     """
     if rule is _READ_OUT:
         return OutputSharding(None, schema)
-    choose_one = ask(rule, redistribution)
+    choose_one = ask(rule, redistribution, held.choose)
     if _is_list_op(schema) and not isinstance(rule, GivenRows):
         elements = Elements(schema)
         meta = elements.meta(meta_of)

@@ -16,6 +16,7 @@ from .specs import make_spec
 from .symbolic import SymbolicSizes
 
 __all__ = [
+    "Arguments",
     "Choice",
     "GivenRows",
     "NoStrategyError",
@@ -24,8 +25,12 @@ __all__ = [
     "Question",
     "answer",
     "choose",
+    "options",
     "prepare",
 ]
+
+# What a rule function is shown in the place of its arguments.
+Look = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 OutputMeta = TensorMeta | Sequence[TensorMeta | None] | None
 
@@ -125,12 +130,20 @@ class Choice(NamedTuple):
     strided_is_order: bool = True
 
 
-class _Arguments:
-    """One walk over the arguments: what the rule sees of them, and what torch checks first."""
+class Arguments:
+    """One walk over the arguments: what the rule sees of them, and what torch checks first.
 
-    __slots__ = ("args_meta", "kwargs_meta", "mesh", "pinned", "tensors")
+    Raises:
+        _core.Unsupported: operands that torch counts in another way than this walk, or on different
+            meshes.
+    """
 
-    def __init__(self, question: Question, different: Sequence[int] | None) -> None:
+    __slots__ = ("_question", "_rule", "args_meta", "kwargs_meta", "mesh", "pinned", "tensors")
+
+    def __init__(self, question: Question, rule: Any) -> None:
+        self._question = question
+        self._rule = rule
+        different = rule.different_mesh_args
         self.tensors = 0
         self.mesh: DeviceMesh | None = None
         pinned: list[int] = []
@@ -147,6 +160,14 @@ class _Arguments:
         self.args_meta = tuple(args_meta)
         self.kwargs_meta = {name: self._meta(value) for name, value in question.kwargs.items()}
         self.pinned = tuple(pinned)
+        if self.tensors != len(question.operands):
+            raise _core.Unsupported("tensors in a list that torch does not look into")
+
+    def rows(self, look: Look | None = None) -> Sequence[Any]:
+        """The rows of the rule, its function being shown the arguments as `look` makes them."""
+        seen = self.args_meta, self.kwargs_meta
+        args, kwargs = seen if look is None else look(*seen)
+        return self._rule.func(self._question.rule_op, args, kwargs)  # type: ignore[no-any-return]
 
     def _take_mesh(self, mesh: DeviceMesh, may_differ: bool) -> None:
         """The first tensor argument's mesh counts; others must share it, save the named ones."""
@@ -252,17 +273,18 @@ def strided_flag(operands: Sequence[DTensorSpec]) -> bool | None:
     return None
 
 
-def _options(question: Question, rule: Any) -> int:
-    options = _KEEP_ABSENT if _torch.IS_215_OR_LATER else 0
+def options(question: Question, rule: Any) -> int:
+    """Bits that the core knows how to read: what torch does differently for this op and rule."""
+    bits = _KEEP_ABSENT if _torch.IS_215_OR_LATER else 0
     if _torch.forces_graph_plan():
-        options |= _FORCE_GRAPH
+        bits |= _FORCE_GRAPH
     if op_facts(question.op).in_place and not isinstance(rule, GivenRows):
-        options |= _IN_PLACE
+        bits |= _IN_PLACE
     if rule.allow_uneven_sharding:
-        options |= _ALLOW_UNEVEN
+        bits |= _ALLOW_UNEVEN
     if not question.is_element:
-        options |= _PREFERS_NO_REDISTRIBUTE
-    return options
+        bits |= _PREFERS_NO_REDISTRIBUTE
+    return bits
 
 
 class Prepared(NamedTuple):
@@ -275,21 +297,21 @@ class Prepared(NamedTuple):
     is_sequence: bool
 
 
-def prepare(question: Question, rule: Any) -> Prepared:
-    """Ask the rule for its rows and gather the core's arguments.
+def prepare(question: Question, rule: Any, rows: Sequence[Any] | None = None) -> Prepared:
+    """Gather the core's arguments; ask the rule for its rows unless they are given.
 
     Raises:
         _core.Unsupported: the core does not handle this; its text is the reason.
+        Exception: what the rule function raises.
     """
     operands = question.operands
-    seen = _Arguments(question, rule.different_mesh_args)
-    if seen.tensors != len(operands):
-        raise _core.Unsupported("tensors in a list that torch does not look into")
+    seen = Arguments(question, rule)
     mesh = question.mesh if seen.mesh is None else seen.mesh
     if mesh is None:
         raise _core.Unsupported("op without a mesh")
     facts = op_facts(question.rule_op)
-    rows = rule.func(question.rule_op, seen.args_meta, seen.kwargs_meta)
+    if rows is None:
+        rows = seen.rows()
     # Rules of our own say how many outputs their rows have.
     outputs = getattr(rule, "outputs", None)
     if outputs is None:
@@ -302,7 +324,7 @@ def prepare(question: Question, rule: Any) -> Prepared:
         outputs,
         operands,
         question.positional,
-        _options(question, rule),
+        options(question, rule),
         functools.partial(shard_kinds, operands),
         _torch.are_we_tracing,
         _fixed_outputs(question, facts),

@@ -15,6 +15,7 @@ from .decomposition import Declined, Decomposer
 from .decomposition.knowing import torch_propagate_knowing
 from .engine import NoStrategyError, OutputMeta
 from .errors import ShardpropError
+from .held import HeldDecisions
 from .hook import install, uninstall
 from .kinds import has_strided
 from .lru import stats_of_maps
@@ -36,6 +37,7 @@ __all__ = [
 _logger = logging.getLogger("shardprop")
 _recorder = Recorder()
 redistribution = Redistribution(_recorder)
+_held = HeldDecisions()
 _lock = threading.Lock()
 _enabled = False
 _strict = False
@@ -78,7 +80,7 @@ def _propagate(schema: OpSchema) -> OutputSharding:
             counts.left_to_torch(why, _strided_operands(schema))
             return answer
         try:
-            decision = decide(schema, rule, redistribution)
+            decision = decide(schema, rule, redistribution, _held)
         except _DECLINED as declined:
             return _fall_back(schema, declined)
         counts.decided(_strided_operands(schema))
@@ -90,7 +92,7 @@ def _decide_inside(schema: OpSchema, meta: OutputMeta) -> OutputSharding:
     rule = _rule_for(schema)
     if rule is not None:
         try:
-            return decide(schema, rule, redistribution, lambda _: meta)
+            return decide(schema, rule, redistribution, _held, lambda _: meta)
         except _DECLINED as declined:
             _logger.debug("torch decides %s inside a decomposition: %s", schema.op, declined)
     with redistribution.one_decision():
@@ -177,6 +179,7 @@ def reset_stats() -> None:
 def clear_caches() -> None:
     """Forget plans and decisions, ours and torch's."""
     redistribution.clear()
+    _held.clear()
     decomposer.clear()
     forget_dim_maps()
     _torch.forget_plans()

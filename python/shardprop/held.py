@@ -1,0 +1,176 @@
+"""Rows and decisions that are held, each with the sizes for which it is the answer.
+
+With lengths that change from step to step every op is a miss in torch's cache, though nothing about
+its decision changes. So what is held here has no sizes in its key. The first question of a kind is
+only noted. The second says that sizes do change: then it is found out what the rule function reads
+of them (see seen.py) and between which sizes the core's choice stays what it is (`_core.region`),
+and from then on the answer is looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from . import _core, _torch
+from ._torch import DeviceMesh, Partial, Replicate, Shard, ShardingPlaceholder, StridedShard
+from .engine import Arguments, Choice, GivenRows, Prepared, Question, answer, choose, options, prepare
+from .lru import BoundedMap
+from .rules import RowRule
+from .seen import Reads, watched
+
+__all__ = ["HeldDecisions"]
+
+_KINDS_HELD = 4096
+# Of one kind of question: sets of rows, and regions. A region takes up to milliseconds to find.
+_VARIANTS = 8
+
+_VALUES = {Replicate, Shard, StridedShard, Partial, ShardingPlaceholder, type(None)}
+
+
+class _Rows(NamedTuple):
+    """Rows of a rule, and for which sizes and floats: those of `reads`, or the very same ones."""
+
+    rows: Sequence[Any]
+    sizes: bytes
+    floats: bytes
+    reads: Reads | None
+
+    def hold(self, question: Question, sizes: bytes, floats: bytes) -> bool:
+        """Are they the rows of this question?"""
+        reads = self.reads
+        if reads is None:
+            return sizes == self.sizes and floats == self.floats
+        if reads.floats and floats != self.floats:
+            return False
+        if reads.strides and sizes != self.sizes:
+            return False
+        return reads.hold([spec.shape for spec in question.operands])
+
+
+class _RowsOfRule(NamedTuple):
+    rule: Any  # held so that its address stays its own
+    variants: tuple[_Rows, ...]
+
+
+class _Decided(NamedTuple):
+    """A choice and where it holds. Meshes are held so that their addresses stay their own."""
+
+    region: _core.Region
+    choice: Choice
+    meshes: list[DeviceMesh]
+
+
+class _Decisions(NamedTuple):
+    rows: Sequence[Any]
+    tries: int
+    variants: tuple[_Decided, ...]
+
+
+def _is_known(rule: Any) -> bool:
+    """Is the code of the rule torch's or ours?"""
+    if isinstance(rule, RowRule):
+        return True
+    module = getattr(rule.func, "__module__", None) or ""
+    return bool(module.startswith(_torch.OPS_PACKAGE))
+
+
+def _are_values(rows: Sequence[Any]) -> bool:
+    """Are the placements nothing but values? (A _MaskPartial keeps what its own op has masked.)"""
+    return {type(cell) for row in rows for cell in row} <= _VALUES
+
+
+def _outline(question: Question) -> object:
+    """Which outputs there are."""
+    meta = question.meta
+    if meta is None or isinstance(meta, _torch.TensorMeta):
+        return meta is None
+    return (type(meta), *(item is None for item in meta))
+
+
+class HeldDecisions:
+    """Answers questions as `engine.choose` does, from what is held where that is the answer."""
+
+    def __init__(self) -> None:
+        self._rows: BoundedMap[_RowsOfRule] = BoundedMap("rows of rules", _KINDS_HELD)
+        self._decisions: BoundedMap[_Decisions] = BoundedMap("decisions", _KINDS_HELD)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._rows.clear()
+        self._decisions.clear()
+
+    def choose(self, question: Question, rule: Any) -> Choice:
+        """`engine.choose`; costs are those of the sizes that were decided for.
+
+        Raises:
+            As `engine.choose` does.
+        """
+        if isinstance(rule, GivenRows) or _torch.in_local_tensor_mode():
+            return choose(question, rule)
+        signature = _core.signature(question.args, question.kwargs)
+        if signature is None:
+            return choose(question, rule)
+        visible, layouts, sizes, floats = signature
+        rows, held = self._rows_for(question, rule, visible, sizes, floats)
+        if not held:
+            return answer(prepare(question, rule, rows))
+        key = id(rows), question.op, layouts, options(question, rule), _outline(question)
+        known = self._decisions.get(key)
+        if known is not None:
+            for decided in known.variants:
+                if decided.region.contains(question.operands):
+                    return decided.choice
+        prepared = prepare(question, rule, rows)
+        choice = answer(prepared)
+        self._decisions.put(key, _next(known, rows, prepared, choice, question))
+        return choice
+
+    def _rows_for(
+        self, question: Question, rule: Any, visible: bytes, sizes: bytes, floats: bytes
+    ) -> tuple[Sequence[Any], bool]:
+        """The rows, and whether they are held."""
+        key = id(rule), question.rule_op, visible
+        known = self._rows.get(key)
+        variants = () if known is None else known.variants
+        for variant in variants:
+            if variant.hold(question, sizes, floats):
+                return variant.rows, True
+        arguments = Arguments(question, rule)
+        rows = arguments.rows()
+        if not _are_values(rows):
+            return rows, False
+        reads = _reads(arguments) if variants and _is_known(rule) else None
+        kept = (v for v in variants if v.reads is not None)
+        newest = _Rows(rows, sizes, floats, reads)
+        self._rows.put(key, _RowsOfRule(rule, (newest, *kept)[:_VARIANTS]))
+        return rows, True
+
+
+def _reads(arguments: Arguments) -> Reads | None:
+    """What the rule function reads; None if it does not take sizes that note that."""
+    reads = Reads()
+    try:
+        arguments.rows(lambda args, kwargs: watched(args, kwargs, reads))
+    except Exception:  # whatever an unusual int may make it raise: then it is not watched
+        return None
+    return reads
+
+
+def _next(
+    known: _Decisions | None,
+    rows: Sequence[Any],
+    prepared: Prepared,
+    choice: Choice,
+    question: Question,
+) -> _Decisions:
+    """What to hold once a question has been decided."""
+    if known is None:
+        return _Decisions(rows, 0, ())
+    if known.tries == _VARIANTS:
+        return known
+    region = _core.region(*prepared.arguments)
+    if region is None:
+        return known._replace(tries=_VARIANTS)
+    decided = _Decided(region, choice, [spec.mesh for spec in question.operands])
+    return known._replace(tries=known.tries + 1, variants=(decided, *known.variants))

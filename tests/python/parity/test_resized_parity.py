@@ -1,0 +1,46 @@
+"""A question asked again and again with other sizes: what is looked up equals torch's answer."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import shardprop
+from shardprop import held
+
+from .cases import draw_op
+from .op_choice import pick_op
+from .oracle import shardprop_decide, torch_decide
+from .registry import Rule
+from .mix import DEFAULT
+from .resized import resizings
+
+CASES = 150
+SIZES_EACH = 10
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_answers_for_other_sizes_equal_torchs(
+    part: int, parity_seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[object] = []
+
+    def counting(*args: Any) -> Any:
+        searched.append(args)
+        return answer(*args)
+
+    answer = held.answer
+    monkeypatch.setattr(held, "answer", counting)
+    asked = 0
+    for index in range(part, CASES, 2):
+        rng = random.Random(f"resized:{parity_seed}:{index}")
+        case = draw_op(rng, pick_op(rng, DEFAULT, Rule.SINGLE_DIM), DEFAULT)
+        for other in resizings(case, rng, SIZES_EACH):
+            theirs = torch_decide(other)
+            with shardprop.enabled():
+                ours = shardprop_decide(other)
+            assert ours == theirs, f"resized:{parity_seed}:{index} {other}"
+            asked += theirs.error is None
+    assert len(searched) < 0.7 * asked, "nothing is looked up"
