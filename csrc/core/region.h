@@ -10,7 +10,7 @@
 //
 // The region is exact in one direction: within it, `decide` chooses these rows. It may miss sizes
 // for which `decide` would choose them all the same: where prices agree to kNear, where a strategy
-// that no longer fits would have been cheaper, at a terabyte and more.
+// that does not fit would be cheaper, at terabytes.
 //
 // Worked example: x [tokens, 1024] and w [1024, 1024] on 8 ranks, each sharded, one to be gathered.
 // At 64 tokens that is x. The rival is to gather w, with the same latency and a share of w's bytes

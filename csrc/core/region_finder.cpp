@@ -25,7 +25,7 @@ class RegionFinder {
     if (!look_at_rivals() || broken_) return std::nullopt;
     front_ = undominated(rivals_);
     for (const Rival& misfit : misfits_) {
-      // Where it would win, so would one of the rivals that fit.
+      // Where it would win, the region has ended for one of these.
       const bool covered = std::any_of(front_.begin(), front_.end(), [&](const Rival& rival) {
         return is_never_cheaper(misfit.line, rival.line, 0.0);
       });
@@ -125,14 +125,14 @@ class RegionFinder {
     Offer theirs = offer(rows);
     if (always_wins(theirs)) {
       keep_out(rows);
-    } else if (may_win(theirs, rows)) {
-      if (!fits(rows)) {
-        misfits_.push_back({rows, std::move(theirs.line)});
-      } else if (is_near(cost_now(theirs.line), cost_now(ours_.line))) {
-        add_level(rows, theirs);
-      } else {
-        rivals_.push_back({rows, std::move(theirs.line)});
-      }
+    } else if (!may_win(theirs, rows)) {
+      return;
+    } else if (!is_near(cost_now(theirs.line), cost_now(ours_.line))) {
+      rivals_.push_back({rows, std::move(theirs.line)});
+    } else if (fits(rows)) {
+      add_level(rows, theirs);
+    } else {
+      misfits_.push_back({rows, std::move(theirs.line)});
     }
   }
 
@@ -286,8 +286,8 @@ class RegionFinder {
   Formulas formulas_;  // of the chosen strategy
   bool impossible_ = false;
   double rounding_ = 0.0;
-  // Those that fit and cost more as it is; the best of them; those that do not fit and could cost
-  // less for some bytes; and those that cost the same.
+  // Of those that would win for some bytes: those that cost more as it is, whether they fit or not;
+  // the best of them; those that cost no more, but do not fit; and those that cost the same.
   std::vector<Rival> rivals_, front_, misfits_, level_;
   std::vector<Formulas> level_formulas_;
   std::map<std::pair<int, std::uint32_t>, std::uint16_t> price_numbers_;

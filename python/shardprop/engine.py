@@ -28,7 +28,7 @@ __all__ = [
 
 OutputMeta = TensorMeta | Sequence[TensorMeta | None] | None
 
-# The bits of csrc/bindings/register_decide.cpp.
+# The bits of csrc/bindings/bound_problem.cpp.
 _IN_PLACE, _ALLOW_UNEVEN, _PREFERS_NO_REDISTRIBUTE, _FORCE_GRAPH, _KEEP_ABSENT = (
     1 << bit for bit in range(5)
 )
