@@ -225,7 +225,7 @@ DecodedSpec Decoder::spec(py::handle object, Sizes sizes) {
 
 void Decoder::shape(py::handle sizes_of, DecodedSpec& spec, Sizes sizes) {
   const py::tuple shape = as_tuple(sizes_of, "shape that is no tuple");
-  if (shape.size() > 20) throw Unsupported("tensor of more than 20 dims");
+  if (shape.size() > kMaxTensorDims) throw Unsupported("tensor of more than 20 dims");
   std::vector<std::string> symbols;
   for (const py::handle size : shape) {
     if (PyLong_CheckExact(size.ptr())) {

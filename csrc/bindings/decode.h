@@ -49,6 +49,8 @@ struct DecodedSpec {
   std::string growth;  // the product of the symbolic sizes, as text
 };
 
+inline constexpr std::size_t kMaxTensorDims = 20;  // of an operand; others are declined
+
 // What to make of sizes that are no ints: decline, or take what they are now.
 enum class Sizes : std::uint8_t { kInts, kSymbolic };
 

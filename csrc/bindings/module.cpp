@@ -28,4 +28,5 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   register_redistribute(module);
   register_decide(module);
   register_signature(module);
+  register_region(module);
 }

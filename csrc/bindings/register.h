@@ -17,5 +17,6 @@ struct BoundMesh {
 void register_decide(pybind11::module_& module);
 void register_redistribute(pybind11::module_& module);
 void register_signature(pybind11::module_& module);
+void register_region(pybind11::module_& module);
 
 }  // namespace shardprop::bindings

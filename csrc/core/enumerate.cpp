@@ -1,5 +1,7 @@
 #include "enumerate.h"
 
+#include <numeric>
+
 #include "filter.h"
 
 namespace shardprop {
@@ -7,8 +9,13 @@ namespace {
 
 class Walk {
  public:
-  Walk(const Problem& problem, const std::function<Visit(const Rows&)>& visit)
-      : problem_(problem), visit_(visit), filter_(problem), chosen_(problem.mesh.ndim + 1) {}
+  Walk(const Problem& problem, const Candidates& candidates,
+       const std::function<Visit(const Rows&)>& visit)
+      : problem_(problem),
+        candidates_(candidates),
+        visit_(visit),
+        filter_(problem),
+        chosen_(problem.mesh.ndim + 1) {}
 
   Verdict run() {
     filter_.clear(chosen_[0], true);
@@ -25,9 +32,10 @@ class Walk {
       ended_ = visit == Visit::kStop;
       return;
     }
-    for (int row = 0; row < problem_.table.rows() && !ended_; ++row) {
+    for (const std::uint16_t row : candidates_[m]) {
+      if (ended_) return;
       if (!filter_.admits(chosen_[m], m, row)) continue;
-      rows_[m] = static_cast<std::uint16_t>(row);
+      rows_[m] = row;
       chosen_[m + 1] = chosen_[m];
       filter_.extend(chosen_[m + 1], m, row);
       walk(m + 1);
@@ -35,6 +43,7 @@ class Walk {
   }
 
   const Problem& problem_;
+  const Candidates& candidates_;
   const std::function<Visit(const Rows&)>& visit_;
   Filter filter_;
   std::vector<Filter::Chosen> chosen_;  // per mesh dim: by the rows left of it
@@ -44,21 +53,37 @@ class Walk {
 
 }  // namespace
 
-bool redistributes_nothing(const Problem& problem, const Rows& rows) {
+bool keeps_operands(const Problem& problem, int mesh_dim, int row) {
   for (int i = 0; i < problem.positional; ++i) {
     const Operand& operand = problem.operands[i];
-    if (operand.where == Operand::Where::kPinned) continue;
-    for (int m = 0; m < problem.mesh.ndim; ++m) {
-      if (!(problem.table.at(rows[m], problem.table.outputs + i) == operand.layout.placements[m])) {
-        return false;
-      }
+    if (operand.where != Operand::Where::kPinned &&
+        !(problem.table.at(row, problem.table.outputs + i) ==
+          operand.layout.placements[mesh_dim])) {
+      return false;
     }
   }
   return true;
 }
 
+bool redistributes_nothing(const Problem& problem, const Rows& rows) {
+  for (int m = 0; m < problem.mesh.ndim; ++m) {
+    if (!keeps_operands(problem, m, rows[m])) return false;
+  }
+  return true;
+}
+
 Verdict for_each_valid(const Problem& problem, const std::function<Visit(const Rows&)>& visit) {
-  return Walk(problem, visit).run();
+  Candidates all;
+  for (int m = 0; m < problem.mesh.ndim; ++m) {
+    all[m].resize(problem.table.rows());
+    std::iota(all[m].begin(), all[m].end(), std::uint16_t{0});
+  }
+  return for_each_valid(problem, all, visit);
+}
+
+Verdict for_each_valid(const Problem& problem, const Candidates& candidates,
+                       const std::function<Visit(const Rows&)>& visit) {
+  return Walk(problem, candidates, visit).run();
 }
 
 std::optional<Strategy> price_strategy(const Problem& problem, HistoryPricer& pricer,

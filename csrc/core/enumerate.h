@@ -28,6 +28,11 @@ enum class Visit : std::uint8_t { kRejected, kTaken, kStop };
 [[nodiscard]] Verdict for_each_valid(const Problem& problem,
                                      const std::function<Visit(const Rows&)>& visit);
 
+// Only those strategies whose row on mesh dim m is one of `candidates[m]`, which ascend.
+using Candidates = std::array<std::vector<std::uint16_t>, kMaxMeshDims>;
+[[nodiscard]] Verdict for_each_valid(const Problem& problem, const Candidates& candidates,
+                                     const std::function<Visit(const Rows&)>& visit);
+
 // Calls `visit(strategy)` for each. Verdict::kFound if there was one.
 [[nodiscard]] Verdict for_each_strategy(const Problem& problem,
                                         const std::function<void(const Strategy&)>& visit);
@@ -35,7 +40,10 @@ enum class Visit : std::uint8_t { kRejected, kTaken, kStop };
 // torch's choice (_select_min_cost_strategy) by looking at every strategy.
 [[nodiscard]] Decision decide_by_enumeration(const Problem& problem);
 
-// Does the strategy leave every positional operand as it is?
+// Does the row leave every positional operand as it is on `mesh_dim`?
+[[nodiscard]] bool keeps_operands(const Problem& problem, int mesh_dim, int row);
+
+// Does the strategy do so on every mesh dim?
 [[nodiscard]] bool redistributes_nothing(const Problem& problem, const Rows& rows);
 
 }  // namespace shardprop

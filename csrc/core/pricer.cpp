@@ -96,13 +96,13 @@ double GreedyPricer::least(int mesh_dim, Placement wanted) const {
 HistoryPricer::HistoryPricer(const Problem& problem)
     : problem_(problem), classes_(problem), known_(classes_.count()) {}
 
-std::uint64_t HistoryPricer::Known::key(const Layout& wanted) {
+std::uint64_t DestinationKeys::of(const Layout& wanted) {
   std::uint64_t key = 0;
   for (int m = 0; m < wanted.ndim; ++m) {
     const Placement p = wanted.placements[m];
-    const auto found = std::find(placements.begin(), placements.end(), p);
-    const auto number = static_cast<std::uint64_t>(found - placements.begin());
-    if (found == placements.end()) placements.push_back(p);
+    const auto found = std::find(placements_.begin(), placements_.end(), p);
+    const auto number = static_cast<std::uint64_t>(found - placements_.begin());
+    if (found == placements_.end()) placements_.push_back(p);
     key = key << 8 | number;
   }
   return key;
@@ -125,7 +125,7 @@ std::optional<double> HistoryPricer::price(int index, const Layout& wanted) {
     return greedy_cost(operand.layout, wanted, problem_.mesh, operand.info.bytes());
   }
   Known& known = known_[classes_.of(index)];
-  const std::uint64_t key = known.key(wanted);
+  const std::uint64_t key = known.keys.of(wanted);
   const std::uint32_t seen = known.index.find(key);
   if (seen != FlatMap::kNone) return known.costs[seen];
   const auto cost = planner(operand).price(operand.layout, wanted);

@@ -46,6 +46,15 @@ class GreedyPricer {
   std::int64_t shards_;
 };
 
+// Destinations as numbers: each placement met has one, and those of a layout make the key.
+class DestinationKeys {
+ public:
+  [[nodiscard]] std::uint64_t of(const Layout& wanted);
+
+ private:
+  std::vector<Placement> placements_;
+};
+
 // Prices in the order in which torch asks for them, with the history of its graph planners.
 class HistoryPricer {
  public:
@@ -55,14 +64,11 @@ class HistoryPricer {
   [[nodiscard]] std::optional<double> price(int operand, const Layout& wanted);
 
  private:
-  // Distinct destinations of one class of operands: each placement of its column has a number, and
-  // those of a layout make the key.
+  // Distinct destinations of one class of operands.
   struct Known {
-    std::vector<Placement> placements;
+    DestinationKeys keys;
     FlatMap index;
     std::vector<std::optional<double>> costs;
-
-    std::uint64_t key(const Layout& wanted);
   };
 
   GraphPlanner& planner(const Operand& operand);

@@ -8,42 +8,6 @@
 namespace shardprop {
 namespace {
 
-// Microseconds that stay as the sizes change, and those that grow with each product of symbolic
-// sizes, as they are now.
-struct Line {
-  double fixed = 0.0;
-  std::vector<double> growing;
-};
-
-struct Rival {
-  Rows rows;
-  Line line;
-};
-
-bool is_never_cheaper(const Line& a, const Line& b, double slack) {
-  if (a.fixed < b.fixed - slack) return false;
-  for (std::size_t g = 0; g < a.growing.size(); ++g) {
-    if (a.growing[g] < b.growing[g] - slack) return false;
-  }
-  return true;
-}
-
-// Those that no other undercuts whatever the sizes: to beat them is to beat all.
-std::vector<Rival> undominated(const std::vector<Rival>& rivals) {
-  std::vector<Rival> front;
-  const auto covers = [](const Rival& a, const Rival& b) {
-    return is_never_cheaper(b.line, a.line, 0.0);
-  };
-  for (const Rival& rival : rivals) {
-    if (std::any_of(front.begin(), front.end(), [&](const Rival& r) { return covers(r, rival); })) {
-      continue;
-    }
-    std::erase_if(front, [&](const Rival& r) { return covers(rival, r); });
-    front.push_back(rival);
-  }
-  return front;
-}
-
 // The question for other sizes: the symbolic ones of each operand replaced by one of `product`.
 Problem resized(const Problem& problem, std::int64_t product) {
   Problem other = problem;

@@ -11,6 +11,7 @@
 
 #include <span>
 
+#include "line.h"
 #include "problem.h"
 #include "symbolic.h"
 
@@ -20,12 +21,6 @@ struct PricedRows {
   Rows rows;
   double cost;
 };
-
-// Sums of a few prices in another order, or as expressions, agree to far more than this.
-inline constexpr double kNear = 1e-9;
-[[nodiscard]] inline bool is_near(double cost, double least) {
-  return cost <= least * (1.0 + kNear);
-}
 
 // Tells `problem.sizes` what keeps `chosen` the cheapest of `all`, which are in torch's order.
 // Those that cost the same but for rounding are not compared.

@@ -101,22 +101,11 @@ class Search {
              price_leaf() == 0.0;
     }
     for (int row = problem_.table.rows() - 1; row >= 0; --row) {
-      if (!keeps_operands(m, row)) continue;
+      if (!keeps_operands(problem_, m, row)) continue;
       rows_[m] = static_cast<std::uint16_t>(row);
       if (find_unmoved(m + 1)) return true;
     }
     return false;
-  }
-
-  bool keeps_operands(int m, int row) const {
-    for (int i = 0; i < problem_.positional; ++i) {
-      const Operand& operand = problem_.operands[i];
-      if (operand.where != Operand::Where::kPinned &&
-          !(problem_.table.at(row, problem_.table.outputs + i) == operand.layout.placements[m])) {
-        return false;
-      }
-    }
-    return true;
   }
 
   double price_leaf() {

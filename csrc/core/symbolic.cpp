@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "rivals.h"
+#include "shardable.h"
 
 namespace shardprop {
 namespace {
@@ -43,42 +44,24 @@ class SymbolicSearch {
     for (int i = 0; i < static_cast<int>(problem_.operands.size()); ++i) {
       const Operand& operand = problem_.operands[i];
       if (operand.where == Operand::Where::kPinned || operand.info.symbolic == 0) continue;
-      if (!fits(i, rows) && !(problem_.allow_uneven && is_unchanged(i, rows))) return false;
+      if (!fits(i, rows) && !(problem_.allow_uneven && keeps_operand(problem_, i, rows)))
+        return false;
     }
     return true;
   }
 
   bool fits(int index, const Rows& rows) {
     const TensorInfo& info = problem_.operands[index].info;
-    pieces_.assign(info.shape.size(), 1);
-    for (int m = 0; m < problem_.mesh.ndim; ++m) {
-      const Placement p = cell(index, m, rows);
-      if (!p.is_shard_like()) continue;
-      if (p.dim >= info.shape.size()) return false;
-      pieces_[p.dim] *= problem_.mesh.size[m];
-      const auto needed = pieces_[p.dim] * (p.is_strided() ? p.value : 1);
-      const bool enough =
-          info.is_symbolic(p.dim) ? holds(index, p.dim, needed) : info.shape[p.dim] >= needed;
-      if (!enough) return false;
-    }
-    return true;
+    return is_shardable(problem_, index, rows, [&](int tensor_dim, std::int64_t pieces) {
+      return info.is_symbolic(tensor_dim) ? holds(index, tensor_dim, pieces)
+                                          : info.shape[tensor_dim] >= pieces;
+    });
   }
 
   bool holds(int index, int tensor_dim, std::int64_t pieces) {
     const auto [known, is_new] = asked_.try_emplace({index, tensor_dim, pieces}, false);
     if (is_new) known->second = problem_.sizes->holds(index, tensor_dim, pieces);
     return known->second;
-  }
-
-  bool is_unchanged(int index, const Rows& rows) const {
-    for (int m = 0; m < problem_.mesh.ndim; ++m) {
-      if (!(cell(index, m, rows) == problem_.operands[index].layout.placements[m])) return false;
-    }
-    return true;
-  }
-
-  Placement cell(int index, int m, const Rows& rows) const {
-    return problem_.table.at(rows[m], problem_.table.outputs + index);
   }
 
   // Without a graph plan every strategy has a price.
@@ -107,7 +90,6 @@ class SymbolicSearch {
   const Problem& problem_;
   HistoryPricer pricer_;
   std::map<std::tuple<int, int, std::int64_t>, bool> asked_;
-  std::vector<std::int64_t> pieces_;
   std::vector<PricedRows> priced_;
   std::optional<std::size_t> unmoved_;
   Decision decision_;

@@ -23,6 +23,11 @@ class History:
     def __init__(self) -> None: ...
     def cost(self, mesh: Mesh, src: object, dst: object, force_graph: bool) -> float | None: ...
 
+class Region:
+    def contains(self, specs: Sequence[object]) -> bool: ...
+    @property
+    def nbytes(self) -> int: ...
+
 class Cache:
     def __init__(self, capacity: int) -> None: ...
     def get(self, key: bytes) -> Any: ...
@@ -61,6 +66,22 @@ def decide(
     accepts: Callable[[tuple[Any, ...]], bool] | None,
     symbolic: Callable[[], Any],
 ) -> tuple[int, tuple[Any, ...], float, list[float], int]: ...
+def region(
+    mesh: Mesh,
+    device_mesh: object,
+    rows: object,
+    outputs: int,
+    specs: object,
+    positional: int,
+    options: int,
+    ask_kinds: Callable[[], Sequence[int]],
+    ask_tracing: Callable[[], bool],
+    fixed: Sequence[tuple[int, object]] | None,
+    absent_outputs: Sequence[bool] | None,
+    pinned: Sequence[int],
+    accepts: Callable[[tuple[Any, ...]], bool] | None,
+    symbolic: Callable[[], Any],
+) -> Region | None: ...
 def plan(
     mesh: Mesh, src: object, dst: object, force_graph: bool
 ) -> tuple[int, bool, list[tuple[int, Any, Any, list[int]]]]: ...

@@ -34,7 +34,7 @@ Look = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[s
 
 OutputMeta = TensorMeta | Sequence[TensorMeta | None] | None
 
-# The bits of csrc/bindings/register_decide.cpp.
+# The bits of csrc/bindings/bound_problem.cpp.
 _IN_PLACE, _ALLOW_UNEVEN, _PREFERS_NO_REDISTRIBUTE, _FORCE_GRAPH, _KEEP_ABSENT = (
     1 << bit for bit in range(5)
 )

@@ -1,0 +1,269 @@
+#include "check.h"
+#include "enumerate.h"
+#include "pricer.h"
+#include "random_problem.h"
+#include "region.h"
+#include "search.h"
+
+using namespace shardprop;
+
+namespace {
+
+constexpr std::uint64_t kOpHashes[] = {11, 22, 33, 44, 55, 66, 77, 88};
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+using Sizes = std::vector<std::int64_t>;  // of all operands, one after another
+
+Sizes sizes_of(const Problem& problem) {
+  Sizes sizes;
+  for (const Operand& operand : problem.operands) {
+    sizes.insert(sizes.end(), operand.info.shape.begin(), operand.info.shape.end());
+  }
+  return sizes;
+}
+
+Problem resized(const Problem& problem, const Sizes& sizes) {
+  Problem other = problem;
+  std::size_t next = 0;
+  for (Operand& operand : other.operands) {
+    for (auto& size : operand.info.shape) size = sizes[next++];
+  }
+  return other;
+}
+
+// Is the core ever asked about tensors of these sizes? See Decoder::spec.
+bool is_decided(const Problem& problem, const Sizes& sizes) {
+  std::size_t next = 0;
+  for (const Operand& operand : problem.operands) {
+    double bytes = static_cast<double>(operand.info.itemsize), most = bytes;
+    for (std::size_t d = 0; d < operand.info.shape.size(); ++d) {
+      bytes *= static_cast<double>(sizes[next++]);
+      most = std::max(most, bytes);
+    }
+    if (most >= 0x1p53) return false;
+  }
+  return true;
+}
+
+// A problem, its region, and what other sizes made of them.
+class Trial {
+ public:
+  Trial(const Problem& problem, Decision decision, Region region)
+      : problem_(problem), decision_(std::move(decision)), region_(std::move(region)) {}
+
+  void look_at(const Sizes& sizes) {
+    const bool within = region_.contains(sizes);
+    if (!is_decided(problem_, sizes)) {
+      CHECK(!within);
+      return;
+    }
+    const Decision then = decide(resized(problem_, sizes));
+    const bool is_same = then.verdict == Verdict::kFound && then.rows == decision_.rows;
+    CHECK(!within || is_same);
+    same += is_same;
+    contained += within;
+    other += !is_same;
+  }
+
+  int same = 0, contained = 0, other = 0;
+
+ private:
+  const Problem& problem_;
+  Decision decision_;
+  Region region_;
+};
+
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed) : random_(seed) {}
+
+  int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
+
+  // As many small ones as there are large ones.
+  std::int64_t size() {
+    if (pick(1, 20) == 1) return pick(0, 1);
+    return std::uniform_int_distribution<std::int64_t>(1, std::int64_t{2} << pick(0, 12))(random_);
+  }
+
+  // Every size another, or some of them, or one of them in all operands that have it, as a longer
+  // sequence would change them.
+  Sizes sizes(Sizes now) {
+    const int kind = pick(0, 2);
+    const auto old = now.empty() ? 0 : now[pick(0, static_cast<int>(now.size()) - 1)];
+    const auto drawn = size();
+    for (auto& each : now) {
+      if (kind == 0 || (kind == 1 && pick(0, 2) == 0)) each = size();
+      if (kind == 2 && each == old) each = drawn;
+    }
+    return now;
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+// Numbers of pieces that some strategy may want of a tensor dim, each mesh dim cutting it or not.
+std::vector<std::int64_t> piece_counts(const Mesh& mesh) {
+  std::vector<std::int64_t> counts;
+  for (int cut = 0; cut < 1 << mesh.ndim; ++cut) {
+    std::int64_t pieces = 1;
+    for (int m = 0; m < mesh.ndim; ++m) pieces *= (cut >> m & 1) != 0 ? mesh.size[m] : 1;
+    counts.push_back(pieces);
+    counts.push_back(2 * pieces);  // the split factor of all strided shards here
+  }
+  return counts;
+}
+
+// Sizes of one tensor dim, the others being as they are, at which some strategy costs as much as
+// the chosen one.
+std::vector<double> crossings(const Problem& problem, const Rows& chosen, std::size_t at) {
+  constexpr std::int64_t kFar = 1 << 20;
+  Sizes near = sizes_of(problem), far = near;
+  near[at] = 0;
+  far[at] = kFar;
+  const Problem at_near = resized(problem, near), at_far = resized(problem, far);
+  HistoryPricer near_pricer(at_near), far_pricer(at_far);
+  const double low = price_strategy(at_near, near_pricer, chosen)->cost;
+  const double rise = price_strategy(at_far, far_pricer, chosen)->cost - low;
+  std::vector<double> found;
+  for (const Operand& operand : problem.operands) {
+    if (operand.info.shape.empty()) continue;
+  }
+  (void)for_each_valid(problem, [&](const Rows& rows) {
+    const double base = price_strategy(at_near, near_pricer, rows)->cost;
+    const double slope = price_strategy(at_far, far_pricer, rows)->cost - base;
+    const double crossing = (base - low) / (rise - slope) * kFar;
+    if (crossing >= 0.0 && crossing < 0x1p40) found.push_back(crossing);
+    return Visit::kTaken;
+  });
+  return found;
+}
+
+// Both sides of every size of one tensor dim at which the decision could turn.
+void look_at_every_end(const Problem& problem, const Rows& chosen, Trial& trial) {
+  const Sizes now = sizes_of(problem);
+  for (std::size_t at = 0; at < now.size(); ++at) {
+    std::vector<std::int64_t> ends = piece_counts(problem.mesh);
+    for (const double crossing : crossings(problem, chosen, at)) {
+      ends.push_back(static_cast<std::int64_t>(crossing));
+    }
+    std::sort(ends.begin(), ends.end());
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    Sizes then = now;
+    for (const std::int64_t end : ends) {
+      for (std::int64_t size = std::max<std::int64_t>(end - 1, 0); size <= end + 2; ++size) {
+        then[at] = size;
+        trial.look_at(then);
+      }
+    }
+    for (const std::int64_t size :
+         {std::int64_t{0}, std::int64_t{1}, std::int64_t{1} << 30, std::int64_t{1} << 45, kMost}) {
+      then[at] = size;
+      trial.look_at(then);
+    }
+  }
+}
+
+// The sizes of one of several operands are often those of another, and prices level.
+Problem draw_problem(testing::RandomProblem& random, Draws& draws) {
+  Problem problem = random.next();
+  problem.op_hashes = kOpHashes;
+  return draws.pick(0, 1) == 0 ? problem : resized(problem, draws.sizes(sizes_of(problem)));
+}
+
+Sizes flat(std::initializer_list<std::vector<std::int64_t>> shapes) {
+  Sizes sizes;
+  for (const auto& shape : shapes) sizes.insert(sizes.end(), shape.begin(), shape.end());
+  return sizes;
+}
+
+// x: f32[tokens, 1024] and w: f32[1024, 1024], each cut on its own dim: one is to be gathered.
+Problem gather_one(std::int64_t tokens) {
+  Problem problem;
+  const std::vector<std::int64_t> sizes{8};
+  problem.mesh = ring_mesh(sizes, 8);
+  problem.table = with_replicate_row({1,
+                                      2,
+                                      {shard(0), shard(0), replicate(),  //
+                                       shard(1), replicate(), shard(1)}},
+                                     {}, false);
+  for (int i = 0; i < 2; ++i) {
+    Operand operand;
+    operand.info = {{i == 0 ? tokens : 1024, 1024}, 4};
+    operand.layout = default_layout(std::vector<Placement>{shard(i)});
+    problem.operands.push_back(operand);
+  }
+  problem.positional = 2;
+  return problem;
+}
+
+Region region_for(const Problem& problem) { return region_of(problem, decide(problem)).value(); }
+
+}  // namespace
+
+TEST(within_a_region_the_decision_is_the_same) {
+  testing::RandomProblem random(20261122);
+  Draws draws(5);
+  int regions = 0, same = 0, contained = 0, other = 0, ends_same = 0, ends_contained = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const Problem problem = draw_problem(random, draws);
+    const Decision decision = decide(problem);
+    auto region = region_of(problem, decision);
+    if (!region) {
+      CHECK(decision.verdict != Verdict::kFound || problem.accepts || depends_on_history(problem));
+      continue;
+    }
+    ++regions;
+    CHECK(region->contains(sizes_of(problem)));
+    Trial ends(problem, decision, *region), drawn(problem, decision, *region);
+    look_at_every_end(problem, decision.rows, ends);
+    for (int n = 0; n < 50; ++n) drawn.look_at(draws.sizes(sizes_of(problem)));
+    same += drawn.same;
+    contained += drawn.contained;
+    other += drawn.other;
+    ends_same += ends.same;
+    ends_contained += ends.contained;
+  }
+  std::cout << regions << ' ' << same << ' ' << contained << ' ' << other << ' ' << ends_same << ' '
+            << ends_contained << '\n';
+  CHECK(regions > 2000);
+  // Regions are neither everything nor next to nothing.
+  CHECK(other > same / 20);
+  CHECK(contained > same * 9 / 10);
+  CHECK(ends_contained > ends_same * 9 / 10);
+}
+
+TEST(a_region_ends_where_prices_cross) {
+  const Region few = region_for(gather_one(64));
+  for (const std::int64_t tokens : {0, 1, 64, 1023}) {
+    CHECK(few.contains(flat({{tokens, 1024}, {1024, 1024}})));
+  }
+  CHECK(!few.contains(flat({{1025, 1024}, {1024, 1024}})));
+  const Region many = region_for(gather_one(4096));
+  for (const std::int64_t tokens : {1025, 4096, 1 << 20}) {
+    CHECK(many.contains(flat({{tokens, 1024}, {1024, 1024}})));
+  }
+  CHECK(!many.contains(flat({{1023, 1024}, {1024, 1024}})));
+  CHECK(!many.contains(flat({{7, 1024}, {1, 1024}})));  // x is cut into 8
+  CHECK(many.contains(flat({{8, 1024}, {1, 1024}})));
+}
+
+TEST(sizes_that_are_not_those_of_the_operands_are_outside) {
+  const Region region = region_for(gather_one(64));
+  CHECK(!region.contains(Sizes{64, 1024, 1024}));
+  CHECK(!region.contains(Sizes{}));
+  CHECK(!region.contains(Sizes{-64, 1024, 1024, 1024}));
+  CHECK(!region.contains(Sizes{kMost, kMost, 1024, 1024}));
+  CHECK(region.bytes() > sizeof(Region));
+}
+
+TEST(level_prices_are_compared_as_they_are) {
+  // Operands of one size, either of which may be gathered.
+  const Region region = region_for(gather_one(1024));
+  for (const std::int64_t size : {1, 7, 1000, 4096}) {
+    const Sizes sizes = flat({{size, 1024}, {size, 1024}});
+    const Decision then = decide(resized(gather_one(1024), sizes));
+    CHECK_EQ(region.contains(sizes), then.rows == decide(gather_one(1024)).rows);
+  }
+  CHECK(region.contains(flat({{4096, 1024}, {4096, 1024}})));
+}
