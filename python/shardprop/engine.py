@@ -138,10 +138,10 @@ class Arguments:
             meshes.
     """
 
-    __slots__ = ("_question", "_rule", "args_meta", "kwargs_meta", "mesh", "pinned", "tensors")
+    __slots__ = ("_rule", "args_meta", "kwargs_meta", "mesh", "pinned", "question", "tensors")
 
     def __init__(self, question: Question, rule: Any) -> None:
-        self._question = question
+        self.question = question
         self._rule = rule
         different = rule.different_mesh_args
         self.tensors = 0
@@ -167,7 +167,7 @@ class Arguments:
         """The rows of the rule, its function being shown the arguments as `look` makes them."""
         seen = self.args_meta, self.kwargs_meta
         args, kwargs = seen if look is None else look(*seen)
-        return self._rule.func(self._question.rule_op, args, kwargs)  # type: ignore[no-any-return]
+        return self._rule.func(self.question.rule_op, args, kwargs)  # type: ignore[no-any-return]
 
     def _take_mesh(self, mesh: DeviceMesh, may_differ: bool) -> None:
         """The first tensor argument's mesh counts; others must share it, save the named ones."""

@@ -14,7 +14,17 @@ from typing import Any, NamedTuple
 
 from . import _core, _torch
 from ._torch import DeviceMesh, Partial, Replicate, Shard, ShardingPlaceholder, StridedShard
-from .engine import Arguments, Choice, GivenRows, Prepared, Question, answer, choose, options, prepare
+from .engine import (
+    Arguments,
+    Choice,
+    GivenRows,
+    Prepared,
+    Question,
+    answer,
+    choose,
+    options,
+    prepare,
+)
 from .lru import BoundedMap
 from .rules import RowRule
 from .seen import Reads, watched

@@ -150,7 +150,8 @@ _overrule(_Size, int)
 for _name in _COMPARISONS:
     setattr(_Float, f"__{_name}__", _reading(getattr(float, f"__{_name}__")))
     setattr(_Size, f"__{_name}__", _comparing(getattr(operator, _name)))
-_Size.__bool__ = lambda self: bool(_comparing(operator.ne)(self, 0))  # type: ignore[attr-defined]
+_is_not = _comparing(operator.ne)
+setattr(_Size, "__bool__", lambda self: _is_not(self, 0))  # noqa: B010 - as the others above
 
 
 def _size(value: int, reads: Reads, where: Where, is_stride: bool) -> _Size:

@@ -52,7 +52,7 @@ class Stats:
 
 
 class _Counts:
-    """What one thread counts. A block under it (``with``) is one decision, unless inside another."""
+    """What one thread counts. A block under it (``with``) is one decision, unless in another."""
 
     __slots__ = (
         "_depth",

@@ -12,7 +12,32 @@ from .sketch import Sketch, map_leaves, permuted
 
 # Around the numbers of ranks that our meshes cut by, and far from them, where bytes outweigh
 # latencies.
-_SIZES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 64, 96, 100, 128, 1000, 4096)
+_SIZES = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    12,
+    15,
+    16,
+    17,
+    24,
+    31,
+    32,
+    33,
+    64,
+    96,
+    100,
+    128,
+    1000,
+    4096,
+)
 
 
 def resizings(case: Case, rng: random.Random, count: int) -> Iterator[Case]:

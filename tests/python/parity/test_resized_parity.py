@@ -11,10 +11,10 @@ import shardprop
 from shardprop import held
 
 from .cases import draw_op
+from .mix import DEFAULT
 from .op_choice import pick_op
 from .oracle import shardprop_decide, torch_decide
 from .registry import Rule
-from .mix import DEFAULT
 from .resized import resizings
 
 CASES = 150
