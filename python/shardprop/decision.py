@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _core, _torch, engine, registry
-from ._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
+from ._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, OutputSharding
 from .engine import Choice, GivenRows, OutputMeta, Question
 from .errors import ShardpropError
 from .held import HeldDecisions
@@ -44,21 +44,29 @@ def is_own(rule: Any) -> bool:
 
 def question_of(schema: OpSchema, meta: OutputMeta, rule: Any) -> Question:
     """The question that an op which is no list op puts to the core."""
-    positional = schema.args_spec
-    pytree = schema.schema_info is not None and schema.schema_info.needs_pytree
-    values = _torch.tree_leaves(schema.kwargs_schema) if pytree else schema.kwargs_schema.values()
-    keywords = [value for value in values if isinstance(value, DTensorSpec)]
+    operands = list(schema.args_spec)
+    positional = len(operands)
+    kwargs = schema.kwargs_schema
+    if kwargs:
+        pytree = schema.schema_info is not None and schema.schema_info.needs_pytree
+        values = _torch.tree_leaves(kwargs) if pytree else kwargs.values()
+        operands += [value for value in values if isinstance(value, DTensorSpec)]
     return Question(
         op=schema.op,
         rule_op=schema.op,
         args=schema.args_schema,
-        kwargs=schema.kwargs_schema,
-        operands=[*positional, *keywords],
-        positional=len(positional),
+        kwargs=kwargs,
+        operands=operands,
+        positional=positional,
         meta=meta,
         # torch raises where there is none; the rules of its own that ours stand for do not look.
-        mesh=None if is_own(rule) else _torch.mesh_of(schema),
+        mesh=None if is_own(rule) else _mesh_of(schema),
     )
+
+
+def _mesh_of(schema: OpSchema) -> DeviceMesh:
+    first = schema.args_schema[0] if schema.args_schema else None
+    return first.mesh if isinstance(first, DTensorSpec) else _torch.mesh_of(schema)
 
 
 def ask(
@@ -114,7 +122,8 @@ def decide(
     meta = meta_of(schema)
     if not is_own(rule):
         _torch.validate_meta_count(schema, meta)
-    return output_sharding(schema, choose_one(question_of(schema, meta, rule)), meta)
+    question = question_of(schema, meta, rule)
+    return output_sharding(schema, question, choose_one(question))
 
 
 def _is_list_op(schema: OpSchema) -> bool:

@@ -13,7 +13,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from . import _core, _torch
-from ._torch import DeviceMesh, Partial, Replicate, Shard, ShardingPlaceholder, StridedShard
+from ._torch import (
+    DeviceMesh,
+    OpOverload,
+    Partial,
+    Replicate,
+    Shard,
+    ShardingPlaceholder,
+    StridedShard,
+)
 from .engine import (
     Arguments,
     Choice,
@@ -59,7 +67,9 @@ class _Rows(NamedTuple):
 
 
 class _RowsOfRule(NamedTuple):
-    rule: Any  # held so that its address stays its own
+    # Held so that their addresses stay their own.
+    rule: Any
+    op: OpOverload
     variants: tuple[_Rows, ...]
 
 
@@ -72,7 +82,9 @@ class _Decided(NamedTuple):
 
 
 class _Decisions(NamedTuple):
+    # Held so that their addresses stay their own.
     rows: Sequence[Any]
+    op: OpOverload
     tries: int
     variants: tuple[_Decided, ...]
 
@@ -125,7 +137,7 @@ class HeldDecisions:
         rows, held = self._rows_for(question, rule, visible, sizes, floats)
         if not held:
             return answer(prepare(question, rule, rows))
-        key = id(rows), question.op, layouts, options(question, rule), _outline(question)
+        key = id(rows), id(question.op), layouts, options(question, rule), _outline(question)
         known = self._decisions.get(key)
         if known is not None:
             for decided in known.variants:
@@ -140,7 +152,7 @@ class HeldDecisions:
         self, question: Question, rule: Any, visible: bytes, sizes: bytes, floats: bytes
     ) -> tuple[Sequence[Any], bool]:
         """The rows, and whether they are held."""
-        key = id(rule), question.rule_op, visible
+        key = id(rule), id(question.rule_op), visible
         known = self._rows.get(key)
         variants = () if known is None else known.variants
         for variant in variants:
@@ -153,7 +165,7 @@ class HeldDecisions:
         reads = _reads(arguments) if variants and _is_known(rule) else None
         kept = (v for v in variants if v.reads is not None)
         newest = _Rows(rows, sizes, floats, reads)
-        self._rows.put(key, _RowsOfRule(rule, (newest, *kept)[:_VARIANTS]))
+        self._rows.put(key, _RowsOfRule(rule, question.rule_op, (newest, *kept)[:_VARIANTS]))
         return rows, True
 
 
@@ -176,7 +188,7 @@ def _next(
 ) -> _Decisions:
     """What to hold once a question has been decided."""
     if known is None:
-        return _Decisions(rows, 0, ())
+        return _Decisions(rows, question.op, 0, ())
     if known.tries == _VARIANTS:
         return known
     region = _core.region(*prepared.arguments)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import torch
 
+from . import _torch
 from ._torch import OpOverload
 
 __all__ = ["OpFacts", "op_facts"]
@@ -25,7 +25,10 @@ class OpFacts:
         out_arguments: Names of the ``out=`` arguments, in order.
         is_list_op: torch decides it element by element (foreach and fused ops).
         takes_tensors: Some argument is a tensor, or may be one, or a list of them.
+        rewrites_arguments: torch rewrites global sizes among the arguments to local ones.
     """
+
+    op: OpOverload
 
     in_place: bool
     tensor_returns: int
@@ -35,6 +38,7 @@ class OpFacts:
     out_arguments: tuple[str, ...]
     is_list_op: bool
     takes_tensors: bool
+    rewrites_arguments: bool
 
     @property
     def returns_tuple(self) -> bool:
@@ -47,6 +51,15 @@ class OpFacts:
         return self.first_return == "tensor" or (self.first_return == "list" and self.returns == 1)
 
 
+def _rewrites_arguments(op: OpOverload) -> bool:
+    prop = _torch.propagator()
+    return (
+        op in prop.op_to_shape_and_stride_idx
+        or op in prop.op_to_scalar_shape_adjuster
+        or op in prop.squeeze_op_to_dims_variant
+    )
+
+
 def _first_return(op: OpOverload) -> str:
     returns = op._schema.returns
     if not returns:
@@ -56,12 +69,23 @@ def _first_return(op: OpOverload) -> str:
     return "list" if isinstance(returns[0].type, torch.ListType) else "other"
 
 
-@functools.cache
+# By address, for an overload takes half a microsecond to hash; held by the facts, it keeps its own.
+_known: dict[int, OpFacts] = {}
+
+
 def op_facts(op: OpOverload) -> OpFacts:
     """The facts of an overload."""
+    facts = _known.get(id(op))
+    if facts is None:
+        facts = _known[id(op)] = _read_facts(op)
+    return facts
+
+
+def _read_facts(op: OpOverload) -> OpFacts:
     schema = op._schema
     name: str = op.name()  # type: ignore[no-untyped-call]
     return OpFacts(
+        op=op,
         in_place=name.split("::")[1].split(".")[0].endswith("_"),
         tensor_returns=sum(1 for r in schema.returns if "Tensor" in str(r.type)),
         returns=len(schema.returns),
@@ -70,4 +94,5 @@ def op_facts(op: OpOverload) -> OpFacts:
         out_arguments=tuple(a.name for a in schema.arguments if a.is_out),
         is_list_op=name.startswith(("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")),
         takes_tensors=any("Tensor" in str(a.type) for a in schema.arguments),
+        rewrites_arguments=_rewrites_arguments(op),
     )

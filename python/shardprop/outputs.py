@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from . import _core, _torch, registry
+from . import _core, _torch
 from ._torch import (
     DTensorSpec,
     OpSchema,
@@ -14,9 +14,9 @@ from ._torch import (
     Placement,
     TensorMeta,
 )
-from .engine import Choice, OutputMeta, strided_flag
+from .engine import Choice, OutputMeta, Question, strided_flag
 from .kinds import has_strided, is_shard
-from .op_facts import op_facts
+from .op_facts import OpFacts, op_facts
 from .specs import make_spec
 
 __all__ = ["SpecMaker", "alike", "moves", "output_sharding"]
@@ -98,10 +98,9 @@ def _is_sharded(spec: DTensorSpec) -> bool:
 
 
 def _output_specs(
-    schema: OpSchema, choice: Choice, meta: OutputMeta, maker: SpecMaker
+    facts: OpFacts, choice: Choice, meta: OutputMeta, maker: SpecMaker
 ) -> DTensorSpec | tuple[DTensorSpec | None, ...] | None:
     """The output specs with their metadata, in the container that torch gives them."""
-    facts = op_facts(schema.op)
     outputs = choice.outputs
     if not outputs or not facts.returns_tensors:
         return None
@@ -129,18 +128,20 @@ def _suggestion(schema: OpSchema, wanted: Sequence[DTensorSpec]) -> OpSchema:
     return OpSchema(schema.op, tuple(replaced), schema.kwargs_schema)
 
 
-def output_sharding(schema: OpSchema, choice: Choice, meta: OutputMeta) -> OutputSharding:
-    """torch's decision object, with its rewrites of shape, scalar and squeeze arguments.
+def output_sharding(schema: OpSchema, question: Question, choice: Choice) -> OutputSharding:
+    """torch's decision object for the op that put the question, with torch's rewrites of shape,
+    scalar and squeeze arguments.
 
     Raises:
         _core.Unsupported: outputs and metadata do not fit; torch words that error.
     """
-    arguments = schema.args_spec
-    operands = [*arguments, *_keyword_specs(schema)] if schema.kwargs_schema else arguments
-    maker = SpecMaker(arguments, operands, choice.strided_is_order)
-    output = _output_specs(schema, choice, meta, maker)
+    arguments = question.operands[: question.positional]
+    maker = SpecMaker(arguments, question.operands, choice.strided_is_order)
+    facts = op_facts(schema.op)
+    meta = question.meta
+    output = _output_specs(facts, choice, meta, maker)
     moved = any(moves(spec, choice, index) for index, spec in enumerate(arguments))
-    rewrites = registry.rewrites_arguments(schema.op)
+    rewrites = facts.rewrites_arguments
     if not moved and not rewrites:
         return OutputSharding(output)
     wanted = [maker.wanted(spec, choice, index) for index, spec in enumerate(arguments)]
@@ -152,10 +153,6 @@ def output_sharding(schema: OpSchema, choice: Choice, meta: OutputMeta) -> Outpu
         needs_redistribute=moved or rewritten is not None,
         use_val_from_redistribute_schema=rewritten is not None,
     )
-
-
-def _keyword_specs(schema: OpSchema) -> list[DTensorSpec]:
-    return [value for value in schema.kwargs_schema.values() if isinstance(value, DTensorSpec)]
 
 
 def _rewrite(

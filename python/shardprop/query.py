@@ -87,7 +87,7 @@ def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
         question = question_of(schema, meta, rule)
         _check_specs(op, question.operands)
         choice = ask(rule, redistribution)(question)
-        sharding = output_sharding(schema, choice, meta)
+        sharding = output_sharding(schema, question, choice)
     except (_core.RuleError, _core.Unsupported, NoStrategyError) as error:
         raise ShardpropError(f"{op}: {error}") from None
     return Decision(

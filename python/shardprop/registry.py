@@ -16,7 +16,6 @@ __all__ = [
     "op_schema",
     "op_schema_info",
     "ops_with_a_rule",
-    "rewrites_arguments",
     "rules_of",
     "shape_arguments",
     "single_dim_rule",
@@ -24,9 +23,12 @@ __all__ = [
 ]
 
 
+_READ_OUT = torch.ops.aten._local_scalar_dense.default
+
+
 def is_read_out(op: OpOverload) -> bool:
     """Does the op read a number out of a tensor? torch takes the local one, whatever its layout."""
-    return op is torch.ops.aten._local_scalar_dense.default
+    return op is _READ_OUT
 
 
 def single_dim_rule(op: OpOverload) -> Any | None:
@@ -62,19 +64,6 @@ def rules_of(op: OpOverload) -> tuple[object, object, object]:
         prop.op_single_dim_strategy_funcs.get(op),
         prop.op_strategy_funcs.get(op),
         prop.op_to_rules.get(op),
-    )
-
-
-def rewrites_arguments(op: OpOverload) -> bool:
-    """Does torch rewrite the global sizes among the op's arguments to local ones?"""
-    prop = _torch.propagator()
-    return any(
-        op in table
-        for table in (
-            prop.op_to_shape_and_stride_idx,
-            prop.op_to_scalar_shape_adjuster,
-            prop.squeeze_op_to_dims_variant,
-        )
     )
 
 

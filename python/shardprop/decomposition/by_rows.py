@@ -103,7 +103,7 @@ class ByRows:
         self.rule = None if rule is None else _RuleOnce(rule)
         self._table: RowTable | None = None
         # torch's rewrites of arguments may fail, so they have to be made.
-        self._rewritten = registry.rewrites_arguments(call.op)
+        self._rewritten = op_facts(call.op).rewrites_arguments
 
     def from_table(self, layouts: dict[int, Layout]) -> tuple[Layouts | None] | None:
         """The outputs' layouts (None if an input has to move), if a look into the rows tells."""
@@ -136,12 +136,13 @@ class ByRows:
         first = rule is self.rule and self._table is None
         if first:
             _torch.validate_meta_count(schema, self._call.meta)  # torch gives up the op here
-        choice = choose(self._question(schema), rule)
+        question = self._question(schema)
+        choice = choose(question, rule)
         if first:
             self._table = self._make_table(choice)
         if self._rewritten or any(isinstance(p.placement, StridedShard) for p in layouts.values()):
             # A strided shard brings a flag along, which the specs of a whole decision hand on.
-            return recorded(self._call, schema, output_sharding(schema, choice, self._call.meta))
+            return recorded(self._call, schema, output_sharding(schema, question, choice))
         moved = any(
             wanted[0] is not placement and wanted[0] != placement
             for placement, wanted in zip(given, choice.operands, strict=False)

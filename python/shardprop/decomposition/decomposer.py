@@ -225,7 +225,7 @@ def _right_everywhere(asked: _Asked, passed: Sequence[Passed]) -> list[Passed]:
     op, decomposition, template, program = asked
     if is_random(program):
         raise Declined("random numbers in an op that torch refuses")
-    rewritten = registry.rewrites_arguments(op)
+    rewritten = op_facts(op).rewrites_arguments
     mesh = _torch.decomposition_mesh(template.specs[0].mesh.device_type)
 
     def retrace(shapes: Sequence[torch.Size]) -> Program:
