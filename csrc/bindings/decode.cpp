@@ -130,9 +130,19 @@ std::uint16_t Decoder::identity(py::handle object) {
   return static_cast<std::uint16_t>(opaque_.size());
 }
 
+Placement Decoder::plain_shard(py::handle object) {
+  for (const auto& [known, placement] : shards_) {
+    if (known.is(object)) return placement;
+  }
+  const Placement placement = shard(tensor_dim(object));
+  if (shards_.size() < 4)
+    shards_.emplace_back(py::reinterpret_borrow<py::object>(object), placement);
+  return placement;
+}
+
 Placement Decoder::placement(py::handle object) {
   const Environment& env = environment();
-  if (is_type(object, env.shard_type)) return shard(tensor_dim(object));
+  if (is_type(object, env.shard_type)) return plain_shard(object);
   if (is_type(object, env.replicate_type)) return replicate();
   if (is_type(object, env.partial_type)) return partial(reduce_op(object));
   if (is_type(object, env.strided_shard_type)) {

@@ -68,15 +68,23 @@ class Decoder {
   // count too; without it the key of a spec that has an opaque placement is empty.
   [[nodiscard]] std::string spec_key(py::handle object, bool by_address);
 
+  // Forget which opaque placements there were, but not what the others are.
+  void forget_opaque() {
+    opaque_.clear();
+    partial_classes_.clear();
+  }
+
   // Python's hashes of the reduce ops, by id.
   [[nodiscard]] std::span<const std::uint64_t> op_hashes() const;
 
  private:
+  [[nodiscard]] Placement plain_shard(py::handle object);
   [[nodiscard]] std::uint16_t reduce_op(py::handle partial);
   [[nodiscard]] std::uint16_t identity(py::handle object);
   [[nodiscard]] Layout layout(py::handle placements, py::handle shard_order);
   void shape(py::handle sizes_of, DecodedSpec& spec, Sizes sizes);
 
+  std::vector<std::pair<py::object, Placement>> shards_;  // those read last: many specs share them
   std::vector<py::object> opaque_;
   std::vector<py::object> partial_classes_;
   std::vector<std::string> extra_ops_;

@@ -1,9 +1,12 @@
 // What a question to the core looks like, as bytes: the key under which rows and decisions are
 // held.
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <cstring>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "decode.h"
 #include "register.h"
@@ -132,10 +135,40 @@ py::object signature(const py::tuple& args, const py::dict& kwargs) {
   }
 }
 
+// The elements of lists of operands, grouped by what prices, rules and metadata can see of them:
+// the specs, and of numbers only the type. Per element its group, and per group its first element.
+py::tuple group_alike(const std::vector<py::list>& specs, const std::vector<py::list>& numbers) {
+  const std::size_t length = specs.empty() ? 0 : specs.front().size();
+  for (const auto* lists : {&specs, &numbers}) {
+    for (const py::list& items : *lists) {
+      if (items.size() != length) throw std::invalid_argument("Expected lists of one length.");
+    }
+  }
+  Decoder decoder;
+  std::unordered_map<std::string, std::size_t> known;
+  py::list group(length), first;
+  for (std::size_t i = 0; i < length; ++i) {
+    std::string key;
+    for (const py::list& items : specs) {
+      decoder.forget_opaque();
+      key += decoder.spec_key(items[i], true);
+    }
+    for (const py::list& items : numbers) {
+      const PyTypeObject* type = Py_TYPE(PyList_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i)));
+      key.append(reinterpret_cast<const char*>(&type), sizeof type);
+    }
+    const auto [found, is_new] = known.try_emplace(std::move(key), known.size());
+    if (is_new) first.append(i);
+    group[i] = py::int_(found->second);
+  }
+  return py::make_tuple(std::move(group), std::move(first));
+}
+
 }  // namespace
 
 void register_signature(py::module_& module) {
   module.def("signature", &signature, py::arg("args"), py::arg("kwargs"));
+  module.def("group_alike", &group_alike, py::arg("specs"), py::arg("numbers"));
 }
 
 }  // namespace shardprop::bindings

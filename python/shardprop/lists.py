@@ -7,7 +7,7 @@ the same answer, so they are asked once and share the specs of the answer.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 from . import _core, _torch
@@ -54,26 +54,11 @@ class Elements:
             isinstance(arg, (list, tuple)) and len(arg) == self.length and not is_list
             for arg, is_list in zip(self._args, self._is_list, strict=True)
         ]
-        self.group: list[int] = []
-        self.first: list[int] = []
-        known: dict[tuple[object, ...], int] = {}
-        for index, key in enumerate(self._keys(lists)):
-            group = known.setdefault(key, len(known))
-            if group == len(self.first):
-                self.first.append(index)
-            self.group.append(group)
+        numbers = self._arguments(self._is_scalar_list)
+        self.group, self.first = _core.group_alike([*map(list, lists)], [*map(list, numbers)])
 
     def _arguments(self, chosen: Sequence[bool]) -> list[Any]:
         return list(itertools.compress(self._args, chosen))
-
-    def _keys(self, lists: Sequence[Sequence[DTensorSpec]]) -> Iterator[tuple[object, ...]]:
-        """Per element what prices, rule and metadata can see of it; of a scalar only its type."""
-        by_address = itertools.repeat(
-            True
-        )  # given by position: by name it takes half as long again
-        specs = [map(_core.spec_key, items, by_address) for items in lists]
-        scalars = [map(type, items) for items in self._arguments(self._is_scalar_list)]
-        return zip(*specs, *scalars, strict=True)
 
     def at(self, index: int) -> tuple[Any, ...]:
         """The arguments for one element: lists of tensors give one, all else stays whole."""
