@@ -31,6 +31,12 @@ def process_group() -> Iterator[None]:
         dist.destroy_process_group()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Local ops are small, and for a second thread a busy machine makes them wait: mm 20 ms."""
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session")
 def mesh_of(process_group: None) -> Callable[..., DeviceMesh]:
     known: dict[tuple[int, ...], DeviceMesh] = {}
