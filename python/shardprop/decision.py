@@ -102,9 +102,10 @@ def decide(
     rule: Any,
     redistribution: Redistribution,
     held: HeldDecisions,
-    meta_of: Callable[[OpSchema], OutputMeta] = output_meta,
+    meta_of: Callable[[OpSchema], OutputMeta] | None = None,
 ) -> OutputSharding:
-    """The decision of a rule, looked up if it is held; `meta_of` gives the metadata of the outputs.
+    """The decision of a rule, looked up if it is held; `meta_of` gives the metadata of the outputs
+    (`output_meta` unless something else does).
 
     Raises:
         _core.Unsupported, _core.RuleError, NoStrategyError: as `choose` does.
@@ -113,6 +114,7 @@ def decide(
     if rule is _READ_OUT:
         return OutputSharding(None, schema)
     choose_one = ask(rule, redistribution, held.choose)
+    meta_of = meta_of or output_meta
     if _is_list_op(schema) and not isinstance(rule, GivenRows):
         elements = Elements(schema)
         meta = elements.meta(meta_of)
