@@ -3,8 +3,8 @@
     python -m bench.anatomy [--mesh-dims 1] [--rounds 300]
 
 Each stage is a function that is wrapped with a clock; what it calls and is a stage itself does not
-count for it. The clocks cost a third of a microsecond a stage. A round starts with torch's decisions
-forgotten; with ``--cold`` all caches, torch's and ours, are emptied.
+count for it. The clocks cost a third of a microsecond a stage. A round starts with torch's
+decisions forgotten; with ``--cold`` all caches, torch's and ours, are emptied.
 """
 
 from __future__ import annotations
