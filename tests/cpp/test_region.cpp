@@ -249,7 +249,7 @@ TEST(within_a_region_the_decision_is_the_same) {
   Draws draws(5);
   int regions = 0;
   Counts all, priced, ends;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < 2500; ++i) {
     const Problem problem = draw_problem(random, draws);
     const Decision decision = decide(problem);
     const auto region = region_of(problem, decision);
@@ -261,14 +261,14 @@ TEST(within_a_region_the_decision_is_the_same) {
     CHECK(region->contains(sizes_of(problem)));
     Trial close(problem, decision, *region), drawn(problem, decision, *region);
     look_at_every_end(problem, decision.rows, close);
-    for (int n = 0; n < 50; ++n) drawn.look_at(draws.sizes(sizes_of(problem)));
+    for (int n = 0; n < 40; ++n) drawn.look_at(draws.sizes(sizes_of(problem)));
     all.add(drawn.counts);
     ends.add(close.counts);
     if (decision.cost > 0.0 && decision.cost < kImpossible) priced.add(drawn.counts);
   }
-  CHECK(regions > 3000);
+  CHECK(regions > 2000);
   // Regions are neither everything nor next to nothing.
-  CHECK(all.other > 10'000 && priced.other > 5'000 && ends.other > 20'000);
+  CHECK(all.other > 8'000 && priced.other > 5'000 && ends.other > 15'000);
   CHECK(all.mostly_contained() && priced.mostly_contained() && ends.mostly_contained());
 }
 
@@ -290,7 +290,7 @@ TEST(a_region_ends_where_prices_cross) {
 TEST(where_prices_are_level_rounding_decides_as_in_the_search) {
   Draws draws(11);
   Counts all, turned;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     const Problem problem = draw_level(draws);
     const Decision decision = decide(problem);
     Trial trial(problem, decision, region_of(problem, decision).value());
@@ -303,7 +303,7 @@ TEST(where_prices_are_level_rounding_decides_as_in_the_search) {
     all.add(trial.counts);
     if (trial.counts.same > 0 && trial.counts.other > 0) turned.add(trial.counts);
   }
-  CHECK(turned.other > 5000);
+  CHECK(turned.other > 1500);
   CHECK(all.mostly_contained() && turned.mostly_contained());
 }
 
@@ -359,4 +359,24 @@ TEST(level_prices_are_compared_as_they_are) {
     CHECK_EQ(region.contains(sizes), then.rows == decide(gather_one(1024)).rows);
   }
   CHECK(region.contains(flat({{4096, 1024}, {4096, 1024}})));
+}
+
+TEST(what_takes_too_long_or_overflows_has_no_region) {
+  Problem problem = gather_one(64);
+  problem.mesh.bandwidth[0] = 1e-300;
+  CHECK(!region_of(problem, decide(problem)));
+
+  Problem many = gather_one(1 << 20);
+  const std::vector<std::int64_t> ranks(8, 2);  // 3^8 strategies, and with one row more 4^8
+  many.mesh = ring_mesh(ranks, 8);
+  for (int i = 0; i < 2; ++i) {
+    many.operands[i].layout = default_layout(std::vector<Placement>(8, shard(i)));
+  }
+  CHECK(region_of(many, decide(many)).has_value());
+  for (const Placement p : {partial(kSum), shard(1), shard(0)}) many.table.cells.push_back(p);
+  CHECK(!region_of(many, decide(many)));
+  // Where nothing moves, only what moves nothing is looked at.
+  many.operands[1].layout = default_layout(std::vector<Placement>(8, shard(0)));
+  many.operands[0].layout = default_layout(std::vector<Placement>(8, shard(1)));
+  CHECK(region_of(many, decide(many)).has_value());
 }
