@@ -45,10 +45,10 @@ class BoundRegion {
     std::array<std::int64_t, kMaxRegionOperands * kMaxTensorDims> sizes;
     std::int64_t* end = sizes.data();
     for (std::size_t i = 0; i < operands; ++i) {
-      // What is read may run Python, and Python may change the list.
-      if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(specs.ptr())) != operands) return false;
-      const auto spec = py::reinterpret_borrow<py::object>(
-          PySequence_Fast_GET_ITEM(specs.ptr(), static_cast<Py_ssize_t>(i)));
+      // A list may change meanwhile: reading an attribute may run Python, and so may other threads.
+      const auto spec = py::reinterpret_steal<py::object>(
+          PySequence_GetItem(specs.ptr(), static_cast<Py_ssize_t>(i)));
+      if (!spec) throw py::error_already_set();
       if (!read_sizes(spec, tensor_dims[i], end)) return false;
     }
     return region_.contains({sizes.data(), static_cast<std::size_t>(end - sizes.data())});

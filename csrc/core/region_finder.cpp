@@ -11,7 +11,21 @@
 #include "transition.h"
 
 namespace shardprop {
+namespace {
 
+// Prices that neither overflow nor vanish, so that lines and margins mean what they say.
+bool has_ordinary_links(const Mesh& mesh) {
+  for (int m = 0; m < mesh.ndim; ++m) {
+    const double bandwidth = mesh.bandwidth[m], latency = mesh.latency[m];
+    if (!(bandwidth >= 1e-9 && bandwidth <= 1e15)) return false;
+    if (!(latency >= 0.0 && latency <= 1e15)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// Looks at every strategy that could be valid for some sizes, and keeps what tells whether it wins.
 class RegionFinder {
  public:
   RegionFinder(const Problem& problem, const Decision& decision)
@@ -99,7 +113,7 @@ class RegionFinder {
     return offer;
   }
 
-  // False: too many.
+  // False: too many. (So few that `decide` will not give up for other sizes either.)
   bool look_at_rivals() {
     Candidates candidates;
     double combinations = 1.0;
@@ -296,7 +310,7 @@ class RegionFinder {
 
 std::optional<Region> region_of(const Problem& problem, const Decision& decision) {
   if (decision.verdict != Verdict::kFound || problem.accepts || problem.sizes != nullptr ||
-      depends_on_history(problem)) {
+      !has_ordinary_links(problem.mesh) || depends_on_history(problem)) {
     return std::nullopt;
   }
   return RegionFinder(problem, decision).run();
