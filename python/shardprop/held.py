@@ -33,7 +33,7 @@ from .engine import (
     options,
     prepare,
 )
-from .lru import BoundedMap
+from .bounded import BoundedMap
 from .rules import RowRule
 from .seen import Reads, watched
 

@@ -15,7 +15,7 @@ __all__ = ["BoundedMap", "stats_of_maps"]
 V = TypeVar("V")
 
 # The estimate of bytes looks at so many entries, and takes the others to be like them.
-_SAMPLED = 64
+_SAMPLED = 16
 
 
 class _Entry(Generic[V]):
@@ -70,7 +70,7 @@ class BoundedMap(Generic[V]):
         return len(self._entries)
 
     def stats(self) -> CacheStats:
-        """What is held now. To look at the sampled entries takes a millisecond or so."""
+        """What is held now. To look at the sampled entries takes milliseconds."""
         with self._writing:
             entries = len(self._entries)
             sample = [(key, entry.value) for key, entry in islice(self._entries.items(), _SAMPLED)]

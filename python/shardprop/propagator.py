@@ -18,7 +18,7 @@ from .errors import ShardpropError
 from .held import HeldDecisions
 from .hook import install, uninstall
 from .kinds import has_strided
-from .lru import stats_of_maps
+from .bounded import stats_of_maps
 from .redistribution import Redistribution
 from .rules.views import forget_dim_maps
 from .stats import Recorder, Stats

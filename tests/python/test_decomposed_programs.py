@@ -19,7 +19,7 @@ import shardprop
 from shardprop.decomposition import Declined
 from shardprop.decomposition import decomposer as decomposer_module
 from shardprop.decomposition.lookup import RowTable
-from shardprop.lru import BoundedMap
+from shardprop.bounded import BoundedMap
 from shardprop.propagator import decomposer
 
 from .decomposed_calls import ONLY_REPLICATED, WITH_FACTORIES, Call, T

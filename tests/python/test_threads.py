@@ -25,7 +25,7 @@ from .specs import SS, P, R, S, spec_of
 MeshOf = Callable[..., DeviceMesh]
 Hook = Callable[[OpSchema], OutputSharding]
 aten = torch.ops.aten
-THREADS, ROUNDS = 16, 3
+THREADS, ROUNDS = 16, 2
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import torch
 from .. import _torch, registry
 from .._torch import DTensorSpec, OpOverload, OpSchema, Partial, Replicate, Shard, StridedShard
 from ..engine import GivenRows
-from ..lru import BoundedMap
+from ..bounded import BoundedMap
 from ..op_facts import op_facts
 from .beyond_torch import is_random, runs_alike
 from .history import depends_on_order

@@ -15,7 +15,7 @@ import torch
 from ..._torch import DataDependentError, DTensorSpec, OpOverload, Placement
 from ...engine import NoStrategyError, Question
 from ...errors import ShardpropError
-from ...lru import BoundedMap
+from ...bounded import BoundedMap
 from ..follow import Candidate, FollowRule
 from . import dim_map as maps
 from . import reshape
