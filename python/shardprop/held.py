@@ -22,6 +22,7 @@ from ._torch import (
     ShardingPlaceholder,
     StridedShard,
 )
+from .bounded import BoundedMap
 from .engine import (
     Arguments,
     Choice,
@@ -33,7 +34,6 @@ from .engine import (
     options,
     prepare,
 )
-from .bounded import BoundedMap
 from .rules import RowRule
 from .seen import Reads, watched
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import _core, _torch, registry
 from ._torch import DTensorSpec, OpSchema, OutputSharding
+from .bounded import stats_of_maps
 from .decision import decide, rule_of
 from .decomposition import Declined, Decomposer
 from .decomposition.knowing import torch_propagate_knowing
@@ -18,7 +19,6 @@ from .errors import ShardpropError
 from .held import HeldDecisions
 from .hook import install, uninstall
 from .kinds import has_strided
-from .bounded import stats_of_maps
 from .redistribution import Redistribution
 from .rules.views import forget_dim_maps
 from .stats import Recorder, Stats

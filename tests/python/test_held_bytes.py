@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 
 import shardprop
-from shardprop.held_bytes import held_bytes
 from shardprop.bounded import BoundedMap, stats_of_maps
+from shardprop.held_bytes import held_bytes
 from shardprop.rules.views.dim_map import Group
 
 NAME = "numbers of a test"

@@ -22,7 +22,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 
 import shardprop
-from shardprop import _core, _torch, lru, registry
+from shardprop import _core, _torch, bounded, registry
 from shardprop.propagator import redistribution
 from shardprop.rules import views
 
@@ -47,7 +47,7 @@ TRACED_TURNS, BYTES_TRACED = 30, 64 * 1024
 @pytest.fixture
 def small_caches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     shardprop.clear_caches()
-    for held in list(lru._maps):
+    for held in list(bounded._maps):
         monkeypatch.setattr(held, "_capacity", CAPACITY)
     monkeypatch.setattr(redistribution, "_plans", _core.Cache(CAPACITY))
     yield
@@ -169,7 +169,6 @@ def test_caches_hold_no_more_than_they_may(hook: Decide, mesh: DeviceMesh) -> No
 # Caches of functions that never forget, and why they need not.
 NEVER_FORGET = {
     "shardprop._torch.elementwise_overload": "by op",
-    "shardprop.op_facts.op_facts": "by op",
 }
 
 

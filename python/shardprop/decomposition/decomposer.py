@@ -10,8 +10,8 @@ import torch
 
 from .. import _torch, registry
 from .._torch import DTensorSpec, OpOverload, OpSchema, Partial, Replicate, Shard, StridedShard
-from ..engine import GivenRows
 from ..bounded import BoundedMap
+from ..engine import GivenRows
 from ..op_facts import op_facts
 from .beyond_torch import is_random, runs_alike
 from .history import depends_on_order

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import torch
 
 from ..._torch import DataDependentError, DTensorSpec, OpOverload, Placement
+from ...bounded import BoundedMap
 from ...engine import NoStrategyError, Question
 from ...errors import ShardpropError
-from ...bounded import BoundedMap
 from ..follow import Candidate, FollowRule
 from . import dim_map as maps
 from . import reshape
