@@ -25,6 +25,7 @@ class OpFacts:
         out_arguments: Names of the ``out=`` arguments, in order.
         is_list_op: torch decides it element by element (foreach and fused ops).
         takes_tensors: Some argument is a tensor, or may be one, or a list of them.
+        mutates: It writes into an argument, or resizes it, says its schema.
     """
 
     in_place: bool
@@ -35,6 +36,7 @@ class OpFacts:
     out_arguments: tuple[str, ...]
     is_list_op: bool
     takes_tensors: bool
+    mutates: bool
 
     @property
     def returns_tuple(self) -> bool:
@@ -70,4 +72,5 @@ def op_facts(op: OpOverload) -> OpFacts:
         out_arguments=tuple(a.name for a in schema.arguments if a.is_out),
         is_list_op=name.startswith(("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")),
         takes_tensors=any("Tensor" in str(a.type) for a in schema.arguments),
+        mutates=schema.is_mutable,
     )

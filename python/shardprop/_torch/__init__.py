@@ -1,4 +1,4 @@
-"""The adapter: the ONLY file that imports private names of torch.
+"""The adapter: the ONLY package that imports private names of torch.
 
 What differs between torch versions is decided here, by looking at what the installed torch has,
 and given to the rest of the package as plain functions and constants.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -52,10 +52,18 @@ from torch.fx.experimental.symbolic_shapes import (
     statically_known_true,
 )
 from torch.utils._mode_utils import no_dispatch
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import _core
-from .sizes import read_size
+from .. import _core
+from ..sizes import read_size
+from .dispatch import (
+    has_custom_fake_kernel,
+    is_autocast_on,
+    no_mode_dispatch,
+    no_modes,
+    no_torch_function,
+    outside_dispatch,
+)
 
 IntLike = (int, torch.SymInt)
 
@@ -87,8 +95,14 @@ __all__ = [
     "TransformInfo",
     "are_we_tracing",
     "free_symbols",
+    "has_custom_fake_kernel",
     "in_local_tensor_mode",
+    "is_autocast_on",
     "no_dispatch",
+    "no_mode_dispatch",
+    "no_modes",
+    "no_torch_function",
+    "outside_dispatch",
     "statically_known_true",
     "tree_leaves",
 ]
@@ -379,24 +393,6 @@ def real_mesh(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 def no_local_tensors() -> AbstractContextManager[object]:
     """One process does not stand in for all ranks while a decomposition is followed."""
     return maybe_disable_local_tensor_mode()
-
-
-def no_modes() -> AbstractContextManager[object]:
-    """No mode of the program (fake tensors, proxies, counters) sees the block."""
-    return _disable_current_modes()
-
-
-_OUTSIDE = (
-    torch._C._dispatch_tls_local_include_set(),
-    torch._C._dispatch_tls_local_exclude_set(),
-)
-
-
-@contextmanager
-def outside_dispatch() -> Iterator[None]:
-    """As if no op, mode or inference mode were under way: composite ops come apart first."""
-    with no_modes(), torch._C._ForceDispatchKeyGuard(*_OUTSIDE), torch.inference_mode(False):
-        yield
 
 
 def dispatch_state() -> tuple[object, ...]:

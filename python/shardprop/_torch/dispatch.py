@@ -1,0 +1,71 @@
+"""Ways to call an op past what the program has put around ops."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import torch
+from torch._library.simple_registry import singleton as _custom_kernels
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import _disable_current_modes
+
+__all__ = [
+    "has_custom_fake_kernel",
+    "is_autocast_on",
+    "no_mode_dispatch",
+    "no_modes",
+    "no_torch_function",
+    "outside_dispatch",
+]
+
+
+_OUTSIDE = (
+    torch._C._dispatch_tls_local_include_set(),
+    torch._C._dispatch_tls_local_exclude_set(),
+)
+
+_KEY = torch._C.DispatchKey
+_MODE_KEYS = (
+    *(_KEY.Python, _KEY.PythonTLSSnapshot, _KEY.PreDispatch, _KEY.PythonDispatcher),
+    *(_KEY.Functionalize, _KEY.FuncTorchDynamicLayerFrontMode),
+    *(_KEY.AutogradFunctionality, _KEY.ADInplaceOrView),
+)
+_BARE = (
+    _OUTSIDE[0],
+    functools.reduce(operator.or_, map(torch._C.DispatchKeySet, _MODE_KEYS), _OUTSIDE[1]),
+)
+
+
+def no_modes() -> AbstractContextManager[object]:
+    """No mode of the program (fake tensors, proxies, counters) sees the block."""
+    return _disable_current_modes()
+
+
+@contextmanager
+def outside_dispatch() -> Iterator[None]:
+    """As if no op, mode or inference mode were under way: composite ops come apart first."""
+    with no_modes(), torch._C._ForceDispatchKeyGuard(*_OUTSIDE), torch.inference_mode(False):
+        yield
+
+
+def no_mode_dispatch() -> AbstractContextManager[object]:
+    """A call goes straight to its kernel: no mode, transform, tracer or autograd sees it."""
+    return torch._C._ForceDispatchKeyGuard(*_BARE)  # type: ignore[no-any-return]
+
+
+def no_torch_function() -> AbstractContextManager[object]:
+    """No function mode (a default device is one) sees a call; half the price of the public one."""
+    return torch._C.DisableTorchFunction()  # type: ignore[no-any-return]
+
+
+def is_autocast_on() -> bool:
+    """Would autocast change ops now? Not while an op runs that it has changed already."""
+    return torch._C._is_any_autocast_enabled()
+
+
+def has_custom_fake_kernel(op: OpOverload) -> bool:
+    """Has the program registered its own fake kernel for the op?"""
+    return _custom_kernels.find(op.name()).fake_impl.kernel is not None  # type: ignore[no-untyped-call]

@@ -1,0 +1,3 @@
+"""x"""
+
+ADMITTED: frozenset[str] = frozenset()
