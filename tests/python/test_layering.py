@@ -1,4 +1,4 @@
-"""Dependencies run one way: core <- bindings <- _core <- modules; one package knows torch's inside."""
+"""Dependencies run one way: core <- bindings <- _core <- modules; one knows torch's inside."""
 
 from __future__ import annotations
 

@@ -28,14 +28,18 @@ _OUTSIDE = (
 )
 
 _KEY = torch._C.DispatchKey
-_MODE_KEYS = (
-    *(_KEY.Python, _KEY.PythonTLSSnapshot, _KEY.PreDispatch, _KEY.PythonDispatcher),
+_ABOVE_KERNELS = (
+    *(_KEY.Python, _KEY.PythonTLSSnapshot, _KEY.PreDispatch),
     *(_KEY.Functionalize, _KEY.FuncTorchDynamicLayerFrontMode),
     *(_KEY.AutogradFunctionality, _KEY.ADInplaceOrView),
 )
-_BARE = (
+_KERNELS_ONLY = (
     _OUTSIDE[0],
-    functools.reduce(operator.or_, map(torch._C.DispatchKeySet, _MODE_KEYS), _OUTSIDE[1]),
+    functools.reduce(operator.or_, map(torch._C.DispatchKeySet, _ABOVE_KERNELS), _OUTSIDE[1]),
+)
+_TRACERS_KERNELS_ONLY = (
+    _KERNELS_ONLY[0] | torch._C.DispatchKeySet(_KEY.PythonDispatcher),
+    _KERNELS_ONLY[1],
 )
 
 
@@ -52,13 +56,18 @@ def outside_dispatch() -> Iterator[None]:
 
 
 def no_mode_dispatch() -> AbstractContextManager[object]:
-    """A call goes straight to its kernel: no mode, transform, tracer or autograd sees it."""
-    return torch._C._ForceDispatchKeyGuard(*_BARE)  # type: ignore[no-any-return]
+    """A call goes straight to its kernel: no mode, transform, tracer or autograd sees it.
+
+    A tracer may have put torch's dispatcher in Python to work, which prefers kernels in Python:
+    they can have other strides for dims of size 1, and refuse more. Then it goes on to choose.
+    """
+    tracing = torch._C._dispatch_tls_is_dispatch_key_included(_KEY.PythonDispatcher)
+    return torch._C._ForceDispatchKeyGuard(*(_TRACERS_KERNELS_ONLY if tracing else _KERNELS_ONLY))
 
 
 def no_torch_function() -> AbstractContextManager[object]:
     """No function mode (a default device is one) sees a call; half the price of the public one."""
-    return torch._C.DisableTorchFunction()  # type: ignore[no-any-return]
+    return torch._C.DisableTorchFunction()
 
 
 def is_autocast_on() -> bool:

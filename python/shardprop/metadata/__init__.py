@@ -1,4 +1,4 @@
-"""The metadata of an op's outputs (shape, stride, dtype), by the cheapest means that is torch's own.
+"""Shape, stride and dtype of an op's outputs, by the cheapest means that is torch's own.
 
 torch runs the op on fake tensors; its shapes, strides, dtypes and errors must be ours. Where that
 takes the long way round, a shorter one is taken, provided that it was shown to give the same:

@@ -63,9 +63,6 @@ _BY_REASON = {
     "torch's fake kernel is in Python and has its own strides for dims of size 1": """
         view.default view_copy.default _unsafe_view.default _reshape_copy.default
     """,
-    "while tracing torch expands by another kernel, with other strides for dims of size 1": """
-        expand.default
-    """,
     "its result depends on data": """
         _ctc_loss.default _ctc_loss.Tensor _local_scalar_dense.default _unique.default
         _unique2.default unique_dim.default unique_consecutive.default allclose.default

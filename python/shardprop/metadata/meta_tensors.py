@@ -40,7 +40,7 @@ _PLAIN = frozenset(
 
 # Devices that the admitted ops were compared on. A torch built without CUDA cannot decide some of
 # its ops for a CUDA mesh (its kernels for fake tensors fail); that error is not ours to swallow.
-_DEVICES = frozenset({"cpu", "cuda"} if torch.backends.cuda.is_built() else {"cpu"})
+_DEVICES = frozenset({"cpu"} if torch.version.cuda is None else {"cpu", "cuda"})
 
 
 def output_meta(schema: OpSchema) -> OutputMeta:

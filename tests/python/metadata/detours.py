@@ -9,7 +9,9 @@ from torch._ops import OpOverload
 from torch._subclasses import FakeTensorMode, fake_impls
 from torch._subclasses.fake_tensor import torch_decomp_decompositions
 
-__all__ = ["HARMLESS", "detour"]
+from shardprop.metadata.left_out import LEFT_OUT
+
+__all__ = ["HARMLESS", "detour", "runs_for_real"]
 
 # What catches an op without harm, and why it does none.
 HARMLESS = {
@@ -48,3 +50,8 @@ def detour(op: OpOverload) -> str | None:
     if any(check(op) for check, _ in fake_impls.op_implementations_checks):
         return "foreach" if op.name().startswith("aten::_foreach_") else "another check"
     return None if fake_impls.has_meta(op) else "no meta kernel"
+
+
+def runs_for_real(op: OpOverload) -> bool:
+    """Without a meta kernel torch runs the real one; one crashes on operands it does not like."""
+    return "no meta kernel" in (detour(op) or "") + LEFT_OUT.get(str(op), "")

@@ -1,4 +1,4 @@
-"""The whole comparison: `python -m tests.python.metadata.run [--op aten.mm.default] [--samples 24]`.
+"""The whole comparison: `python -m tests.python.metadata.run [--op OP] [--samples 24]`.
 
 Every op that torch's sample inputs call, in every context, each call also in other layouts and
 dtypes. Exits with 1 if an answer differs, or if an admitted op was not compared in all of the
@@ -25,7 +25,7 @@ from ..parity.registry import find_op
 from .calls import variants
 from .compare import by_meta_tensors, ours, same, torchs, without_cuda
 from .contexts import CONTEXTS, EVERYWHERE, Context
-from .detours import detour
+from .detours import runs_for_real
 from .devices import device_looked_at
 from .samples import has_elements, write
 
@@ -106,10 +106,8 @@ def main() -> int:
 
 
 def _compare_op(report: Report, calls: list[RecordedCall], varied: int) -> None:
-    if detour(find_op(calls[0].op)) == "no meta kernel":
-        varied = (
-            0  # torch would run the real kernel; one of them crashes on operands it does not like
-        )
+    if runs_for_real(find_op(calls[0].op)):
+        varied = 0
     for number, call in enumerate(calls):
         for context in CONTEXTS if number < varied else EVERYWHERE:
             report.compare(call, context)

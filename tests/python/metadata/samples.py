@@ -57,7 +57,7 @@ def read() -> list[RecordedCall]:
 def write(by_op: Mapping[str, Iterable[RecordedCall]]) -> None:
     """Of each op the call that is shortest to write, without empty operands if there is one."""
     lines = []
-    for op, calls in sorted(by_op.items()):
+    for _, calls in sorted(by_op.items()):
         written = {_line(call): has_elements(call) for call in calls}
         lines.append(min(written, key=lambda line: (not written[line], _is_flat(line), len(line))))
     _FILE.write_text("".join(f"{line}\n" for line in lines))
