@@ -51,11 +51,11 @@ def without_noise() -> Iterator[None]:
 def test_torchs_samples_get_torchs_metadata_and_every_admitted_op_is_among_them() -> None:
     report = Report()
     for call in SAMPLES:
-        for context in EVERYWHERE if call.op in ADMITTED else EVERYWHERE[::2]:
+        for context in EVERYWHERE if call.op in ADMITTED else (EAGER,):
             report.compare(call, context)
     assert report.differences == []
     assert report.not_compared({op for op in ADMITTED if find_known_op(op)}) == []
-    assert report.compared > 3000
+    assert report.compared > 2500
 
 
 def test_other_layouts_dtypes_and_contexts_get_torchs_metadata() -> None:

@@ -57,6 +57,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .. import _core
 from ..sizes import read_size
 from .dispatch import (
+    has_autocast_kernel,
     has_custom_fake_kernel,
     is_autocast_on,
     no_mode_dispatch,
@@ -95,6 +96,7 @@ __all__ = [
     "TransformInfo",
     "are_we_tracing",
     "free_symbols",
+    "has_autocast_kernel",
     "has_custom_fake_kernel",
     "in_local_tensor_mode",
     "is_autocast_on",

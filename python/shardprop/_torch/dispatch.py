@@ -13,6 +13,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import _disable_current_modes
 
 __all__ = [
+    "has_autocast_kernel",
     "has_custom_fake_kernel",
     "is_autocast_on",
     "no_mode_dispatch",
@@ -73,6 +74,13 @@ def no_torch_function() -> AbstractContextManager[object]:
 def is_autocast_on() -> bool:
     """Would autocast change ops now? Not while an op runs that it has changed already."""
     return torch._C._is_any_autocast_enabled()
+
+
+def has_autocast_kernel(op: OpOverload) -> bool:
+    """Is the op one that autocast changes?"""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    name = op.name()  # type: ignore[no-untyped-call]
+    return has_kernel(name, _KEY.AutocastCPU) or has_kernel(name, _KEY.AutocastCUDA)
 
 
 def has_custom_fake_kernel(op: OpOverload) -> bool:

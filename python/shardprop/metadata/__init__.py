@@ -17,7 +17,7 @@ from .. import _torch
 from .._torch import OpSchema
 from ..engine import OutputMeta
 from . import fake_tensors
-from .classes import OpClass, cheap_means, class_of
+from .classes import OpClass, autocast_matters, cheap_means, class_of
 
 __all__ = ["OpClass", "class_of", "output_meta"]
 
@@ -29,7 +29,8 @@ def output_meta(schema: OpSchema) -> OutputMeta:
         _core.Unsupported: an operand without metadata.
         Exception: what the op itself raises on such operands.
     """
-    for means in cheap_means(schema.op):
+    changed = _torch.is_autocast_on() and autocast_matters(schema.op)
+    for means in () if changed else cheap_means(schema.op):
         try:
             return means(schema)
         except Exception:  # declined, or refused: in torch's words, if it comes to that

@@ -12,9 +12,17 @@ from ..engine import OutputMeta
 from ..op_facts import op_facts
 from . import meta_tensors
 from .admitted import ADMITTED
-from .left_out import LEFT_OUT
+from .left_out import CHANGED_BY_AUTOCAST, LEFT_OUT
 
-__all__ = ["CLOSED_FORM", "FAKE_TENSORS", "META_TENSORS", "OpClass", "cheap_means", "class_of"]
+__all__ = [
+    "CLOSED_FORM",
+    "FAKE_TENSORS",
+    "META_TENSORS",
+    "OpClass",
+    "autocast_matters",
+    "cheap_means",
+    "class_of",
+]
 
 CLOSED_FORM = "closed form"
 META_TENSORS = "meta tensors"
@@ -52,6 +60,12 @@ def cheap_means(op: OpOverload) -> tuple[Means, ...]:
     form = closed_form(op)
     on_meta_tensors = _why_not_meta_tensors(op) is None
     return (*([form] if form else []), *([meta_tensors.output_meta] if on_meta_tensors else []))
+
+
+@functools.cache
+def autocast_matters(op: OpOverload) -> bool:
+    """Would autocast, if it is on, change what the op does? No cheap means knows of it."""
+    return str(op) in CHANGED_BY_AUTOCAST or _torch.has_autocast_kernel(op)
 
 
 def closed_form(op: OpOverload) -> Means | None:

@@ -8,7 +8,7 @@ or makes tensors from none.
 
 from __future__ import annotations
 
-__all__ = ["LEFT_OUT"]
+__all__ = ["CHANGED_BY_AUTOCAST", "LEFT_OUT"]
 
 _BY_REASON = {
     "the layout of its result depends on device and backend": """
@@ -81,3 +81,13 @@ _BY_REASON = {
 
 
 LEFT_OUT = {f"aten.{op}": reason for reason, ops in _BY_REASON.items() for op in ops.split()}
+
+# Under autocast these are left to fake tensors as well, for it changes their operands, or those of
+# an op that their kernel calls. In a program DTensor sees them after that, with autocast out of
+# the way; `shardprop.query` may see them before.
+CHANGED_BY_AUTOCAST = frozenset(
+    f"aten.{name}.default"
+    for name in (
+        *("addbmm", "addmm", "addmv", "addr", "baddbmm", "binary_cross_entropy", "bmm", "mm", "mv"),
+    )
+)

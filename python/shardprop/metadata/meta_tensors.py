@@ -49,9 +49,6 @@ def output_meta(schema: OpSchema) -> OutputMeta:
     Raises:
         Exception: anything at all; then a dearer means is to be asked, which words the error.
     """
-    if _torch.is_autocast_on():
-        # A kernel in Python would call ops that autocast changes for tensors of a real device.
-        raise DeclinedError("autocast")
     operands = _Operands(may_share=not op_facts(schema.op).mutates)
     with _torch.no_mode_dispatch(), _torch.no_torch_function():
         args = [operands.meta(arg) for arg in schema.args_schema]

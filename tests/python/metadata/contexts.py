@@ -95,11 +95,11 @@ EVERYWHERE = (
     Context("eager, cpu", "cpu", _below_autograd),
     Context("eager, cuda", "cuda", _below_autograd),
     Context("tracing, cpu", "cpu", _tracing),
-    Context("tracing, cuda", "cuda", _tracing),
 )
 
 CONTEXTS = (
     *EVERYWHERE,
+    Context("tracing, cuda", "cuda", _tracing),
     Context("above autograd, cpu", "cpu", contextlib.nullcontext),
     Context("autocast, cpu", "cpu", lambda: _autocast("cpu")),
     Context("autocast, cuda", "cuda", lambda: _autocast("cuda")),

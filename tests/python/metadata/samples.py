@@ -9,6 +9,8 @@ import torch
 
 from ..parity.opinfo_recorder import RecordedCall
 from ..parity.sketch import Sketch, leaves, map_leaves
+from .compare import by_meta_tensors
+from .contexts import EVERYWHERE
 
 __all__ = ["has_elements", "read", "write"]
 
@@ -55,17 +57,19 @@ def read() -> list[RecordedCall]:
 
 
 def write(by_op: Mapping[str, Iterable[RecordedCall]]) -> None:
-    """Of each op the call that is shortest to write, without empty operands if there is one."""
+    """Of each op the call that is shortest to write, if possible one that meta tensors answer."""
     lines = []
     for _, calls in sorted(by_op.items()):
-        written = {_line(call): has_elements(call) for call in calls}
-        lines.append(min(written, key=lambda line: (not written[line], _is_flat(line), len(line))))
+        written = {_line(call): call for call in calls}
+        lines.append(min(written, key=lambda line: (*_faults(written[line]), len(line))))
     _FILE.write_text("".join(f"{line}\n" for line in lines))
 
 
-def _is_flat(line: str) -> bool:
-    """Only scalars: such a call shows little."""
-    return "T((" not in line.replace("T(()", "")
+def _faults(call: RecordedCall) -> tuple[bool, bool, bool]:
+    """What speaks against keeping a call, the gravest first."""
+    shapes = [sketch.shape for sketch in leaves(Sketch, (*call.args, *call.kwargs.values()))]
+    refused = by_meta_tensors(call, EVERYWHERE[0]).error is not None
+    return refused, not has_elements(call), not any(shapes)
 
 
 def _line(call: RecordedCall) -> str:
