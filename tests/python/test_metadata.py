@@ -77,10 +77,11 @@ def test_calls_that_no_sample_makes_get_torchs_metadata(context: Context) -> Non
 
 @pytest.mark.parametrize("call", REFUSED, ids=lambda call: call.op)
 def test_a_refusal_is_in_torchs_words(call: RecordedCall) -> None:
+    assert torchs(call, EAGER).error is not None
     for context in EVERYWHERE[::2]:
         expected = torchs(call, context)
-        assert expected.error is not None
-        assert same(ours(call, context), expected)
+        if expected.error is not None:  # a tracer may go on with a size that it makes up
+            assert same(ours(call, context), expected)
 
 
 # Classes ------------------------------------------------------------------------------------------

@@ -30,13 +30,8 @@ class DeclinedError(Exception):
 _META = torch.device("meta")
 
 # Arguments that are handed on as they are. Not among them: devices (the result would be on none
-# that the operands are on), generators, sizes that are expressions.
-_PLAIN = frozenset(
-    {
-        *(bool, int, float, complex, str, type(None)),
-        *(torch.dtype, torch.layout, torch.memory_format),
-    }
-)
+# that the operands are on), layouts that are not strided, generators, sizes that are expressions.
+_PLAIN = frozenset({bool, int, float, complex, str, type(None), torch.dtype, torch.memory_format})
 
 # Devices that the admitted ops were compared on. A torch built without CUDA cannot decide some of
 # its ops for a CUDA mesh (its kernels for fake tensors fail); that error is not ours to swallow.
@@ -49,6 +44,8 @@ def output_meta(schema: OpSchema) -> OutputMeta:
     Raises:
         Exception: anything at all; then a dearer means is to be asked, which words the error.
     """
+    if schema.kwargs_schema.get("pin_memory"):
+        raise DeclinedError("there is no pinned memory on device meta, and kernels differ there")
     operands = _Operands(may_share=not op_facts(schema.op).mutates)
     with _torch.no_mode_dispatch(), _torch.no_torch_function():
         args = [operands.meta(arg) for arg in schema.args_schema]
@@ -70,7 +67,7 @@ class _Operands:
         kind = type(item)
         if kind is DTensorSpec:
             return self._tensor(item)
-        if kind in _PLAIN:
+        if kind in _PLAIN or item is torch.strided:
             return item
         if kind is list or kind is tuple:
             return kind(map(self.meta, item))

@@ -23,6 +23,7 @@ HARMLESS = {
     "embedding": "calls the kernel's Python function",
     "meta_select": "has a path for sizes that are expressions; plain ones take the kernel's steps",
     "slice_forward": "computes the C++ kernel's sizes in Python, to work on expressions too",
+    "fake_alias": "runs the kernel, then sets the result's device",
     "resize_as_": "resizes as the kernel does",
     "decomposition": "runs the function that is the op's kernel for meta tensors too, while its "
     "tensors tell their device; the functions that look at it are in LEFT_OUT",
