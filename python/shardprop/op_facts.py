@@ -26,6 +26,7 @@ class OpFacts:
         is_list_op: torch decides it element by element (foreach and fused ops).
         takes_tensors: Some argument is a tensor, or may be one, or a list of them.
         rewrites_arguments: torch rewrites global sizes among the arguments to local ones.
+        mutates: It writes into an argument, or resizes it, says its schema.
     """
 
     op: OpOverload
@@ -39,6 +40,7 @@ class OpFacts:
     is_list_op: bool
     takes_tensors: bool
     rewrites_arguments: bool
+    mutates: bool
 
     @property
     def returns_tuple(self) -> bool:
@@ -95,4 +97,5 @@ def _read_facts(op: OpOverload) -> OpFacts:
         is_list_op=name.startswith(("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")),
         takes_tensors=any("Tensor" in str(a.type) for a in schema.arguments),
         rewrites_arguments=_rewrites_arguments(op),
+        mutates=schema.is_mutable,
     )

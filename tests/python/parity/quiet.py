@@ -10,6 +10,7 @@ from collections.abc import Iterator
 _NOISY = (
     "torch._subclasses.fake_tensor",  # a traceback for each call a fake kernel refuses
     "torch.distributed.tensor._redistribute",
+    "torch.__trace",  # a line for each size that tracing tells
 )
 
 

@@ -1,0 +1,40 @@
+"""Shape, stride and dtype of an op's outputs, by the cheapest means that is torch's own.
+
+torch runs the op on fake tensors; its shapes, strides, dtypes and errors must be ours. Where that
+takes the long way round, a shorter one is taken, provided that it was shown to give the same:
+
+1. a closed form: a formula for the op's outputs;
+2. meta tensors: the op's meta kernel, without the fake mode around it;
+3. fake tensors: what torch does, save that one mode is kept.
+
+`class_of` tells which one an op falls under and why. A cheaper means never has the last word on an
+error: whatever it raises, the next one is asked, and at last torch.
+"""
+
+from __future__ import annotations
+
+from .. import _torch
+from .._torch import OpSchema
+from ..engine import OutputMeta
+from . import fake_tensors
+from .classes import OpClass, autocast_matters, cheap_means, class_of
+
+__all__ = ["OpClass", "class_of", "output_meta"]
+
+
+def output_meta(schema: OpSchema) -> OutputMeta:
+    """The metadata of an op's outputs, as torch computes it.
+
+    Raises:
+        _core.Unsupported: an operand without metadata.
+        Exception: what the op itself raises on such operands.
+    """
+    changed = _torch.is_autocast_on() and autocast_matters(schema.op)
+    for means in () if changed else cheap_means(schema.op):
+        try:
+            return means(schema)
+        except Exception:  # declined, or refused: in torch's words, if it comes to that
+            continue
+    if _torch.may_be_symbolic():
+        return _torch.torch_output_meta(schema)  # type: ignore[no-any-return]
+    return fake_tensors.output_meta(schema)

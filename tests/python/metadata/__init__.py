@@ -1,0 +1,1 @@
+"""Metadata of outputs, ours against torch's, for the ops of torch's own samples."""
