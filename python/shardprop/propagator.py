@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from . import _core, _torch, registry
+from . import _core, _torch, metadata, registry
 from ._torch import DTensorSpec, OpSchema, OutputSharding, StridedShard
 from .decision import decide, rule_of
 from .decomposition import Declined, Decomposer
@@ -178,6 +178,7 @@ def clear_caches() -> None:
     """Forget plans and decisions, ours and torch's."""
     redistribution.clear()
     decomposer.clear()
+    metadata.forget()
     forget_dim_maps()
     _torch.forget_plans()
     _torch.forget_decisions()

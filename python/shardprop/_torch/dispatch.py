@@ -16,6 +16,7 @@ __all__ = [
     "has_autocast_kernel",
     "has_custom_fake_kernel",
     "is_autocast_on",
+    "kernel_state",
     "no_mode_dispatch",
     "no_modes",
     "no_torch_function",
@@ -64,6 +65,16 @@ def no_mode_dispatch() -> AbstractContextManager[object]:
     """
     tracing = torch._C._dispatch_tls_is_dispatch_key_included(_KEY.PythonDispatcher)
     return torch._C._ForceDispatchKeyGuard(*(_TRACERS_KERNELS_ONLY if tracing else _KERNELS_ONLY))
+
+
+def kernel_state() -> tuple[object, ...]:
+    """What of the program's settings a meta kernel may read, or which kernel it is."""
+    return (
+        torch.get_default_dtype(),
+        torch.is_inference_mode_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch._C._dispatch_tls_is_dispatch_key_included(_KEY.PythonDispatcher),
+    )
 
 
 def no_torch_function() -> AbstractContextManager[object]:
