@@ -234,6 +234,7 @@ def test_a_size_that_is_an_expression_is_torchs_to_decide(monkeypatch: pytest.Mo
             schema = schema_of(call, "cpu")
             output_meta(schema)
             assert asked.pop() is schema
+    assert env.guards == []
 
 
 def test_an_answer_is_kept_for_equal_calls_alone() -> None:

@@ -59,7 +59,6 @@ def output_meta(schema: OpSchema) -> OutputMeta:
     kwargs = schema.kwargs_schema
     if kwargs.get("pin_memory"):
         raise DeclinedError("there is no pinned memory on device meta, and kernels differ there")
-    # A size that is an expression has no hash: the look-up raises.
     arguments = _key(schema.args_schema), tuple(kwargs), _key(tuple(kwargs.values()))
     key = schema.op, _torch.kernel_state(), arguments
     known = _known.get(key)
@@ -74,10 +73,12 @@ def _key(item: Any) -> Hashable:
     """Equal for arguments of which a kernel sees the same."""
     kind = type(item)
     if kind is DTensorSpec:
-        if 0 in item.tensor_meta.shape or item.mesh.device_type not in _DEVICES:
+        meta: TensorMeta = item.tensor_meta
+        hash(meta)  # raises for a size that is an expression, which to compare would be a guard
+        if 0 in meta.shape or item.mesh.device_type not in _DEVICES:
             # For tensors of no elements torch has its own rules of strides, here and there.
             raise DeclinedError("no elements, or a device that was not compared")
-        return item.tensor_meta  # type: ignore[no-any-return]
+        return meta
     if kind in _NUMBERS:
         return kind, item  # 1, 1.0 and True are equal
     if kind is list or kind is tuple:
