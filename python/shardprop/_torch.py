@@ -388,6 +388,16 @@ def no_mode_dispatch() -> AbstractContextManager[object]:
     return torch._C._ForceDispatchKeyGuard(*(_TRACERS_KERNELS_ONLY if tracing else _KERNELS_ONLY))
 
 
+def kernel_state() -> tuple[object, ...]:
+    """What of the program's settings a meta kernel may read, or which kernel it is."""
+    return (
+        torch.get_default_dtype(),
+        torch.is_inference_mode_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch._C._dispatch_tls_is_dispatch_key_included(_KEY.PythonDispatcher),
+    )
+
+
 def no_torch_function() -> AbstractContextManager[object]:
     """No function mode (a default device is one) sees a call; half the price of the public one."""
     return torch._C.DisableTorchFunction()

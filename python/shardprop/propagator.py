@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from . import _core, _torch, registry
+from . import _core, _torch, metadata, registry
 from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .bounded import stats_of_maps
 from .decision import decide, rule_of
@@ -181,6 +181,7 @@ def clear_caches() -> None:
     redistribution.clear()
     _held.clear()
     decomposer.clear()
+    metadata.forget()
     forget_dim_maps()
     _torch.forget_plans()
     _torch.forget_decisions()

@@ -234,6 +234,24 @@ def test_a_size_that_is_an_expression_is_torchs_to_decide(monkeypatch: pytest.Mo
             schema = schema_of(call, "cpu")
             output_meta(schema)
             assert asked.pop() is schema
+    assert env.guards == []
+
+
+def test_an_answer_is_kept_for_equal_calls_alone() -> None:
+    ints = Sketch((3,), torch.int64)
+    for _ in range(2):
+        for number in (1, 1.0, True, 1j):
+            call = RecordedCall("aten.add.Tensor", (ints, number), {})
+            for context in CONTEXTS:
+                assert same(ours(call, context), torchs(call, context))
+
+
+def test_a_list_of_answers_is_the_callers_own() -> None:
+    schema = schema_of(RecordedCall("aten.split.Tensor", (Sketch((4,)), 2), {}), "cpu")
+    first: Any = output_meta(schema)
+    first.clear()
+    second: Any = output_meta(schema)
+    assert len(second) == 2
 
 
 def test_a_mutated_operand_is_not_shared() -> None:

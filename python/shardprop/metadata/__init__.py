@@ -18,8 +18,9 @@ from .._torch import OpSchema
 from ..engine import OutputMeta
 from . import fake_tensors
 from .classes import OpClass, autocast_matters, cheap_means, class_of
+from .meta_tensors import forget
 
-__all__ = ["OpClass", "class_of", "output_meta"]
+__all__ = ["OpClass", "class_of", "forget", "output_meta"]
 
 
 def output_meta(schema: OpSchema) -> OutputMeta:

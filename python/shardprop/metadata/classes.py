@@ -84,4 +84,6 @@ def _why_not_meta_tensors(op: OpOverload) -> str | None:
         return "not one of torch's own ops"
     if not op_facts(op).takes_tensors:
         return "makes tensors from none: the fake mode treats it apart"
-    return "not compared: torch's sample inputs do not call it"
+    if _torch.comes_apart_above(op):
+        return "composite: the fake mode takes it apart"
+    return "not compared: torch's sample inputs do not call it, or not with elements"
