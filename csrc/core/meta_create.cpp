@@ -9,7 +9,10 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 // Strides of a copy or of a new tensor like this one. Where a format is named, 4 and 5 dims decide
 // whether it fits; preserving keeps a dense layout.
 std::optional<Dims> copied_strides(const TensorMeta& tensor, Format format) {
-  return format == Format::kPreserve ? like_strides(tensor) : format_strides(tensor.shape, format);
+  const bool last = format == Format::kChannelsLast || format == Format::kChannelsLast3d;
+  if (last && numel(tensor.shape) == 0) return std::nullopt;
+  return format == Format::kPreserve ? settled_like_strides(tensor)
+                                     : format_strides(tensor.shape, format);
 }
 
 // So that no product of sizes overflows.
@@ -24,10 +27,11 @@ bool is_moderate(const Dims& shape) {
 
 }  // namespace
 
-// Parameter 0: whether the op writes.
+// Parameters: whether the op writes; bits of the kinds of dtype it is for.
 bool same(Call& call) {
   const TensorMeta* self = call.tensor(0);
   if (self == nullptr || (call.param(0) != 0 && is_expanded(*self))) return false;
+  if ((category(self->dtype) & static_cast<unsigned>(call.param(1))) == 0) return false;
   return call.give(*self);
 }
 
@@ -38,7 +42,8 @@ bool nothing(Call& call) {
   return false;
 }
 
-// Parameters: the slots of dtype and memory format, or -1; whether the default format preserves.
+// Parameters: the slots of dtype and memory format, or -1; whether the default format preserves;
+// bits of the kinds of dtype that the new tensor may have.
 bool like(Call& call) {
   const TensorMeta* self = call.tensor(0);
   if (self == nullptr) return false;
@@ -48,8 +53,9 @@ bool like(Call& call) {
   const Format format = format_slot < 0 ? usual : call.format_or(format_slot, usual);
   const auto strides = copied_strides(*self, format);
   if (!strides) return false;
-  return call.give({self->shape, *strides,
-                    dtype_slot < 0 ? self->dtype : call.dtype_or(dtype_slot, self->dtype)});
+  const DType dtype = dtype_slot < 0 ? self->dtype : call.dtype_or(dtype_slot, self->dtype);
+  if ((category(dtype) & static_cast<unsigned>(call.param(3))) == 0) return false;
+  return call.give({self->shape, *strides, dtype});
 }
 
 // Parameters: the slots of the sizes and of the dtype.
@@ -91,7 +97,8 @@ bool clone(Call& call) {
 // input, p, train -> (output, mask)
 bool dropout(Call& call) {
   const TensorMeta* self = call.tensor(0);
-  if (self == nullptr || !is_float(self->dtype) || !is_dense(*self)) return false;
+  if (self == nullptr || !is_float(self->dtype)) return false;
+  if (settled_like_strides(*self) != self->stride) return false;
   if (call.at(1).kind == kFloat && !(call.at(1).number >= 0 && call.at(1).number <= 1)) {
     return false;
   }

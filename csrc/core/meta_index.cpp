@@ -99,10 +99,11 @@ bool sort(Call& call) {
   if (self == nullptr || !dim || !wrap_dim(*dim, self->ndim()) || is_complex(self->dtype)) {
     return false;
   }
-  const Dims strides = like_strides(*self);
+  const auto strides = settled_like_strides(*self);
+  if (!strides) return false;
   call.container = Container::kTuple;
-  return call.give({self->shape, strides, self->dtype}) &&
-         call.give({self->shape, strides, DType::kInt64});
+  return call.give({self->shape, *strides, self->dtype}) &&
+         call.give({self->shape, *strides, DType::kInt64});
 }
 
 }  // namespace shardprop

@@ -63,7 +63,9 @@ bool stack(Call& call) {
   const auto d = wrap_dim(*dim, tensors[0].ndim() + 1);
   if (!d) return false;
   for (const TensorMeta& tensor : tensors) {
+    // Other layouts are kept in ways of their own.
     if (!(tensor.shape == tensors[0].shape)) return false;
+    if (tensor.stride != contiguous_strides(tensor.shape)) return false;
   }
   Dims shape = tensors[0].shape;
   shape.insert(*d, static_cast<std::int64_t>(tensors.size()));

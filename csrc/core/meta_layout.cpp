@@ -7,6 +7,8 @@ namespace {
 
 using Operands = std::span<const TensorMeta* const>;
 
+enum class Iterator : std::uint8_t { kCompiled, kPython };
+
 // The stride of an operand along a dim of the output: 0 where it is repeated.
 std::int64_t stride_along(const TensorMeta& operand, const Dims& shape, int dim) {
   const int own = dim - (shape.size() - operand.ndim());
@@ -76,17 +78,76 @@ std::optional<Dims> short_way(Operands operands, const Dims& shape, Iterator ite
   return operands[0]->stride;
 }
 
-}  // namespace
-
-std::optional<Dims> elementwise_strides(Operands operands, const Dims& shape, Iterator iterator) {
-  if (operands.empty()) return std::nullopt;
+// What one of the two gives.
+Dims strides_by(Iterator iterator, Operands operands, const Dims& shape) {
   const bool one_shape = std::all_of(operands.begin(), operands.end(),
                                      [&](const TensorMeta* o) { return o->shape == shape; });
-  if (!one_shape && iterator == Iterator::kPython) return std::nullopt;
   if (one_shape) {
-    if (auto strides = short_way(operands, shape, iterator)) return strides;
+    if (const auto strides = short_way(operands, shape, iterator)) return *strides;
   }
   return permuted_strides(operands, shape, iterator);
+}
+
+// The Python iterator looks at no tensors of no dims, on some devices.
+std::optional<Dims> strides_in_python(Operands operands, const Dims& shape) {
+  std::array<const TensorMeta*, kMostOperands> with_dims;
+  std::size_t count = 0;
+  for (const TensorMeta* operand : operands) {
+    if (operand->ndim() > 0) with_dims[count++] = operand;
+  }
+  if (count == 0) return Dims();
+  const Dims strides = strides_by(Iterator::kPython, {with_dims.data(), count}, shape);
+  if (count < operands.size() && strides != strides_by(Iterator::kPython, operands, shape)) {
+    return std::nullopt;
+  }
+  return strides;
+}
+
+TensorMeta expanded(const TensorMeta& operand, const Dims& shape) {
+  TensorMeta wide{shape, Dims::filled(shape.size(), 0), operand.dtype};
+  for (int d = 0; d < shape.size(); ++d) wide.stride[d] = stride_along(operand, shape, d);
+  return wide;
+}
+
+// A dim of size 1 may have any stride, and every way reads something else into it.
+bool are_tidy(Operands operands, const Dims& shape) {
+  if (std::find(shape.begin(), shape.end(), 1) == shape.end()) return true;
+  return std::all_of(operands.begin(), operands.end(), [&](const TensorMeta* operand) {
+    return operand->stride == contiguous_strides(operand->shape) ||
+           (operand->shape == shape && settled_like_strides(*operand) == operand->stride);
+  });
+}
+
+}  // namespace
+
+std::optional<Dims> elementwise_strides(Operands operands, const Dims& shape) {
+  if (operands.empty() || operands.size() > kMostOperands) return std::nullopt;
+  const Dims row_major = contiguous_strides(shape);
+  const bool has_elements = numel(shape) > 0;
+  if (std::all_of(operands.begin(), operands.end(), [&](const TensorMeta* operand) {
+        return (operand->shape == shape && operand->stride == row_major) ||
+               (operand->ndim() == 0 && has_elements);
+      })) {
+    return row_major;
+  }
+  if (!has_elements || !are_tidy(operands, shape)) return std::nullopt;
+  const Dims strides = strides_by(Iterator::kCompiled, operands, shape);
+  if (strides_in_python(operands, shape) != strides) return std::nullopt;
+  // By copies of the operands, made before they broadcast or after.
+  std::array<TensorMeta, kMostOperands> copies;
+  std::array<const TensorMeta*, kMostOperands> copied;
+  for (const bool after : {false, true}) {
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      copies[i] = after ? expanded(*operands[i], shape) : *operands[i];
+      copies[i].stride = like_strides(copies[i]);
+      copied[i] = &copies[i];
+    }
+    if (strides_in_python({copied.data(), operands.size()}, shape) != strides) return std::nullopt;
+  }
+  const TensorMeta result{shape, strides, operands[0]->dtype};
+  const TensorMeta* last = &result;
+  if (strides_in_python({&last, 1}, shape) != strides) return std::nullopt;
+  return strides;
 }
 
 }  // namespace shardprop

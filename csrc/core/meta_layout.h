@@ -8,14 +8,16 @@
 
 namespace shardprop {
 
-// torch has the algorithm twice, once in its compiled iterator and once in Python, and they differ
-// in what they take a short way with.
-enum class Iterator : std::uint8_t { kCompiled, kPython };
+inline constexpr std::size_t kMostOperands = 8;
 
 // Strides of a new output of `shape`, which the operands broadcast to. Their order counts: the
-// first one that tells two dims apart decides. The Python iterator is known only for operands of
-// one shape.
+// first one that tells two dims apart decides.
+//
+// torch has the algorithm twice, in its compiled iterator and in Python, and which ops go by which
+// differs between versions; by the latter, operands of other dtypes are first copied. All of these
+// agree on any layout that a program has reason to make. Where they do not (dims of size 1 or 0
+// with odd strides, mostly) there is no answer.
 [[nodiscard]] std::optional<Dims> elementwise_strides(std::span<const TensorMeta* const> operands,
-                                                      const Dims& shape, Iterator iterator);
+                                                      const Dims& shape);
 
 }  // namespace shardprop

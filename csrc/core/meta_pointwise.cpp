@@ -19,12 +19,15 @@ enum Promotion : int { kDefault, kIntToFloat, kToBool, kIntToFloatUnlessRounded 
 
 enum Flag : unsigned {
   kInPlace = 1,
-  kSameDType = 2,  // all dtypes must be equal already
-  kPythonIterator = 4,
+  kSameDType = 2,   // all dtypes must be equal already
   kAnyCast = 8,     // in place: whatever the dtype, it is converted
   kBoolFirst = 16,  // the first operand is a mask
-  kUniform = 64,    // all tensors must have one dense layout
-  kBackwards = 32,  // the iterator has the operands in the other order
+  kUniform = 64,    // all tensors must have one dense layout, or be row-major
+  kNoDims = 128,    // a second operand must have no dims
+  kLimited = 256,   // some operand but the first must be there
+  kBoolSecond = 512,
+  kRowMajor = 1024,  // all tensors must be row-major
+  kBackwards = 32,   // the iterator has the operands in the other order
 };
 
 // torch.result_type, with the operands in the three ranks it knows.
@@ -121,11 +124,31 @@ bool alpha_fits(const Call& call, DType result) {
   }
 }
 
+// clamp and its like, which refuse to have nothing to do.
+bool has_limit(const Call& call) {
+  for (int slot = 1; slot < call.slots(); ++slot) {
+    if (takes(call.param(kDTypeSlots), slot) && !call.absent(slot)) return true;
+  }
+  return false;
+}
+
+bool are_row_major(std::span<const TensorMeta* const> operands) {
+  return std::all_of(operands.begin(), operands.end(), [](const TensorMeta* operand) {
+    return operand->stride == contiguous_strides(operand->shape) && numel(operand->shape) > 0;
+  });
+}
+
+// Operands whose layouts every step of a decomposition keeps: all row-major, or all alike.
 bool are_uniform(std::span<const TensorMeta* const> operands) {
-  return is_dense(*operands[0]) && numel(operands[0]->shape) > 0 &&
-         std::all_of(operands.begin(), operands.end(), [&](const TensorMeta* operand) {
-           return operand->shape == operands[0]->shape && operand->stride == operands[0]->stride;
-         });
+  if (are_row_major(operands)) return true;
+  const TensorMeta* whole = nullptr;
+  for (const TensorMeta* operand : operands) {
+    if (operand->ndim() == 0) continue;
+    if (whole == nullptr) whole = operand;
+    if (operand->shape != whole->shape || operand->stride != whole->stride) return false;
+  }
+  return whole != nullptr && numel(whole->shape) > 0 &&
+         settled_like_strides(*whole) == whole->stride;
 }
 
 }  // namespace
@@ -139,7 +162,7 @@ bool pointwise(Call& call) {
   const DType dtype = result_dtype(call, *common);
   if (!alpha_fits(call, dtype)) return false;
 
-  std::array<const TensorMeta*, 8> operands;
+  std::array<const TensorMeta*, kMostOperands> operands;
   std::size_t count = 0;
   std::array<TensorMeta, 4> numbers;  // Python numbers, as tensors of no dims
   std::size_t number_count = 0;
@@ -158,6 +181,10 @@ bool pointwise(Call& call) {
     shape = *wider;
   }
   if (count == 0 || count == number_count) return false;
+  if ((flags & kLimited) != 0 && !has_limit(call)) return false;
+  if ((flags & kNoDims) != 0 && operands[1]->ndim() != 0) return false;
+  if ((flags & kBoolSecond) != 0 && (count < 2 || operands[1]->dtype != DType::kBool)) return false;
+  if ((flags & kRowMajor) != 0 && !are_row_major({operands.data(), count})) return false;
   if ((flags & kBoolFirst) != 0 && operands[0]->dtype != DType::kBool) return false;
   if ((flags & kUniform) != 0 && !are_uniform({operands.data(), count})) return false;
   if ((flags & kInPlace) != 0) {
@@ -167,8 +194,7 @@ bool pointwise(Call& call) {
     return call.give(*self);
   }
   if ((flags & kBackwards) != 0) std::reverse(operands.begin(), operands.begin() + count);
-  const auto iterator = flags & kPythonIterator ? Iterator::kPython : Iterator::kCompiled;
-  const auto strides = elementwise_strides({operands.data(), count}, shape, iterator);
+  const auto strides = elementwise_strides({operands.data(), count}, shape);
   return strides && call.give({shape, *strides, dtype});
 }
 

@@ -19,6 +19,7 @@ enum Result : int { kOwn, kIntToInt64, kToBool, kToInt64 };
 
 enum Flag : unsigned {
   kNeedsElements = 1,  // there is no value for nothing
+  kNeverNarrows = 4,   // the dtype asked for must hold what the tensor's does
   kNoDimsIsOdd = 2,    // an empty list of dims does not mean all of them
 };
 
@@ -61,6 +62,10 @@ std::optional<Dims> reduced_shape(const Call& call, const TensorMeta& self) {
 }
 
 bool is_known(const Call& call, const TensorMeta& self, DType dtype) {
+  if ((static_cast<unsigned>(call.param(kFlags)) & kNeverNarrows) != 0 &&
+      (!is_float(self.dtype) || promote(self.dtype, dtype) != dtype)) {
+    return false;
+  }
   if ((category(dtype) & static_cast<unsigned>(call.param(kCategories))) == 0) return false;
   const bool needs = (static_cast<unsigned>(call.param(kFlags)) & kNeedsElements) != 0;
   return !needs || numel(self.shape) > 0;

@@ -207,6 +207,12 @@ bool expand(Call& call) {
   const int ndim = static_cast<int>(sizes->size()), added = ndim - self->ndim();
   if (added < 0) return false;
   TensorMeta view{Dims::filled(ndim, 0), Dims::filled(ndim, 0), self->dtype};
+  if (self->ndim() == 0) {
+    for (const auto size : *sizes) {
+      if (size < 0) return false;
+    }
+    return call.give({*call.sizes(1), view.stride, self->dtype});
+  }
   // From the right: an added dim has the stride that an outer dim of size 1 would have.
   for (int d = ndim - 1; d >= 0; --d) {
     const int own = d - added;

@@ -179,6 +179,19 @@ Dims like_strides(const TensorMeta& tensor) {
   return is_dense(tensor) ? tensor.stride : dense_strides_like(tensor);
 }
 
+std::optional<Dims> settled_like_strides(const TensorMeta& tensor) {
+  const Dims row_major = contiguous_strides(tensor.shape);
+  if (tensor.stride == row_major) return row_major;
+  if (numel(tensor.shape) == 0) return std::nullopt;
+  const TensorMeta like{tensor.shape, like_strides(tensor), tensor.dtype};
+  if (is_contiguous(tensor) || is_contiguous(like)) return std::nullopt;
+  if (is_channels_last_contiguous(like) && like.stride != channels_last_strides(like.shape)) {
+    return std::nullopt;
+  }
+  if (dense_strides_like(like) != like.stride) return std::nullopt;
+  return like.stride;
+}
+
 std::optional<Dims> broadcast(const Dims& a, const Dims& b) {
   const Dims& longer = a.size() >= b.size() ? a : b;
   const Dims& shorter = a.size() >= b.size() ? b : a;

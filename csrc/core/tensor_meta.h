@@ -125,6 +125,10 @@ enum class Format : std::uint8_t { kContiguous, kPreserve, kChannelsLast, kChann
 // Strides of empty_like.
 [[nodiscard]] Dims like_strides(const TensorMeta& tensor);
 
+// The same, where every way that torch takes to them agrees: without elements, and in dims of size
+// 1, layouts may change from step to step.
+[[nodiscard]] std::optional<Dims> settled_like_strides(const TensorMeta& tensor);
+
 // The shape that two broadcast to, or none.
 [[nodiscard]] std::optional<Dims> broadcast(const Dims& a, const Dims& b);
 

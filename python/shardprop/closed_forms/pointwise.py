@@ -40,11 +40,14 @@ class _Flags(IntFlag):
     NONE = 0
     IN_PLACE = 1
     SAME_DTYPE = 2
-    PYTHON_ITERATOR = 4
     ANY_CAST = 8
     BOOL_FIRST = 16
     BACKWARDS = 32
     UNIFORM = 64
+    NO_DIMS = 128
+    LIMITED = 256
+    BOOL_SECOND = 512
+    ROW_MAJOR = 1024
 
 
 def _form(
@@ -95,6 +98,8 @@ _UNARY: dict[str, tuple[_Promotion, _Kinds]] = {
     **dict.fromkeys("isnan logical_not signbit".split(), (_Promotion.TO_BOOL, _REAL)),
 }
 
+_DECOMPOSED = frozenset({"floor_divide"})
+
 _BINARY: dict[str, tuple[_Promotion, _Kinds]] = {
     "add": (_Promotion.DEFAULT, _ANY),
     "mul": (_Promotion.DEFAULT, _ANY),
@@ -137,12 +142,14 @@ def _binary() -> Iterator[tuple[str, Form]]:
         number = "exponent" if name == "pow" else "other"
         pair = ("self", number)
         number_shape = ("self",) if name in _NUMBER_ASIDE else pair
-        for suffix, flags in (("", _Flags.NONE), ("_", _Flags.IN_PLACE)):
+        alike = _Flags.UNIFORM if name in _DECOMPOSED else _Flags.NONE
+        for suffix, flags in (("", alike), ("_", alike | _Flags.IN_PLACE)):
             if name == "pow":
                 yield f"pow{suffix}.Tensor_Tensor", _form(pair, None, promotion, kinds, flags)
                 yield f"pow{suffix}.Tensor_Scalar", _form(("self",), pair, promotion, kinds, flags)
                 yield f"pow{suffix}.Tensor", _form(pair, None, promotion, kinds, flags)
-                yield f"pow{suffix}.Scalar", _form(number_shape, pair, promotion, kinds, flags)
+                base = ("exponent",) if suffix == "" else ("self",)
+                yield f"pow{suffix}.Scalar", _form(base, pair, promotion, kinds, flags)
             else:
                 tensor = _form(both, None, promotion, kinds, flags, alpha)
                 yield f"{name}{suffix}.Tensor", tensor
@@ -164,7 +171,8 @@ def _lists(
     packet = f"_foreach_{name}{suffix}"
     pair = ("self", other)
     yield f"{packet}.List", _form(pair, None, promotion, kinds, flags, alpha, lists=True)
-    yield f"{packet}.Tensor", _form(pair, None, promotion, kinds, flags, alpha, lists=True)
+    no_dims = flags | _Flags.NO_DIMS
+    yield f"{packet}.Tensor", _form(pair, None, promotion, kinds, no_dims, alpha, lists=True)
     if name == "pow":
         yield f"{packet}.Scalar", _form(("self",), pair, promotion, kinds, flags, lists=True)
         scalars = ("self", "exponent")
@@ -180,11 +188,13 @@ def _others() -> Iterator[tuple[str, Form]]:
     rounded = _Promotion.INT_TO_FLOAT_UNLESS_ROUNDED
     both = ("self", "other")
     for suffix, flags in (("", _Flags.NONE), ("_", _Flags.IN_PLACE)):
-        yield f"div{suffix}.Tensor_mode", _form(both, None, rounded, _NUMBERS, flags)
-        yield f"div{suffix}.Scalar_mode", _form(both, None, rounded, _NUMBERS, flags)
+        alike = flags | _Flags.UNIFORM
+        yield f"div{suffix}.Tensor_mode", _form(both, None, rounded, _NUMBERS, alike)
+        yield f"div{suffix}.Scalar_mode", _form(both, None, rounded, _NUMBERS, alike)
         limits = ("self", "min", "max")
-        yield f"clamp{suffix}", _form(("self",), limits, kinds=_NUMBERS, flags=flags)
-        yield f"clamp{suffix}.Tensor", _form(limits, None, kinds=_NUMBERS, flags=flags)
+        limited = flags | _Flags.LIMITED
+        yield f"clamp{suffix}", _form(("self",), limits, kinds=_NUMBERS, flags=limited)
+        yield f"clamp{suffix}.Tensor", _form(limits, None, kinds=_NUMBERS, flags=limited)
         for limit in ("min", "max"):
             limits = ("self", limit)
             yield f"clamp_{limit}{suffix}", _form(("self",), limits, kinds=_NUMBERS, flags=flags)
@@ -224,9 +234,11 @@ def _others() -> Iterator[tuple[str, Form]]:
             _form(ends, None, kinds=_Kinds.FLOAT, flags=strict, lists=True),
         )
         mask = ("self", "mask")
-        yield f"masked_fill{suffix}.Scalar", _form(mask, ("self",), kinds=_REAL, flags=flags)
+        masked = flags | _Flags.BOOL_SECOND | _Flags.ROW_MAJOR
+        yield f"masked_fill{suffix}.Scalar", _form(mask, ("self",), kinds=_REAL, flags=masked)
     yield "rsub.Scalar", _form(both, None, kinds=_NUMBERS, alpha="alpha")
-    yield "rsub.Tensor", _form(both, None, kinds=_NUMBERS, alpha="alpha")
+    backwards = _Flags.BACKWARDS
+    yield "rsub.Tensor", _form(both, None, kinds=_NUMBERS, flags=backwards, alpha="alpha")
     yield (
         "where.self",
         _form(("condition", "self", "other"), both, kinds=_ANY, flags=_Flags.BOOL_FIRST),

@@ -12,17 +12,21 @@ _BOOL, _INT, _FLOAT, _COMPLEX = 1, 2, 4, 8
 _NUMBERS = _INT | _FLOAT
 _ANY = _BOOL | _INT | _FLOAT | _COMPLEX
 _OWN, _INT_TO_INT64, _TO_BOOL, _TO_INT64 = range(4)
-_NEEDS_ELEMENTS, _NO_DIMS_IS_ODD = 1, 2
+_NEEDS_ELEMENTS, _NO_DIMS_IS_ODD, _NEVER_NARROWS = 1, 2, 4
 
 
 def _created() -> Iterator[tuple[str, Form]]:
     for name in ("alias", "detach", "lift_fresh"):
-        yield name, Form("same", (0,))
-    for name in ("zero_", "fill_.Scalar", "uniform_", "normal_", "bernoulli_.float"):
-        yield name, Form("same", (1,))
-    for name in ("empty_like", "full_like", "ones_like", "rand_like", "randn_like", "zeros_like"):
-        yield name, Form("like", ("dtype", "memory_format", 1))
-    yield "bernoulli", Form("like", (-1, -1, 0))
+        yield name, Form("same", (0, _ANY))
+    for name in ("zero_", "fill_.Scalar"):
+        yield name, Form("same", (1, _ANY))
+    for name in ("bernoulli_.float", "normal_", "uniform_"):
+        yield name, Form("same", (1, _FLOAT))
+    for name in ("empty_like", "full_like", "ones_like", "zeros_like"):
+        yield name, Form("like", ("dtype", "memory_format", 1, _ANY))
+    for name in ("rand_like", "randn_like"):
+        yield name, Form("like", ("dtype", "memory_format", 1, _FLOAT))
+    yield "bernoulli", Form("like", (-1, -1, 0, _ANY))
     for name in ("new_empty", "new_full", "new_ones", "new_zeros"):
         yield name, Form("new_of_sizes", ("size", "dtype"))
     yield "new_empty_strided", Form("new_strided", ("size", "stride", "dtype"))
@@ -75,8 +79,8 @@ def _reduced() -> Iterator[tuple[str, Form]]:
     for name in ("var.correction", "std.correction"):
         yield name, _reduction(kinds=_FLOAT)
     yield "logsumexp", _reduction(kinds=_FLOAT, flags=_NO_DIMS_IS_ODD | _NEEDS_ELEMENTS)
-    for name in ("linalg_vector_norm", "norm.Scalar", "norm.ScalarOpt_dim"):
-        yield name, _reduction(kinds=_FLOAT, flags=_NEEDS_ELEMENTS)
+    for name in ("linalg_vector_norm", "norm.ScalarOpt_dim"):
+        yield name, _reduction(kinds=_FLOAT, flags=_NEEDS_ELEMENTS | _NEVER_NARROWS)
     yield (
         "_foreach_norm.Scalar",
         Form("reduce", (-1, -1, "dtype", _OWN, _FLOAT, _NEEDS_ELEMENTS), each_element=True),
