@@ -82,7 +82,7 @@ bool to_copy(Call& call) {
   const DType dtype = call.dtype_or(static_cast<int>(call.param(0)), self->dtype);
   const Format format = call.format_or(static_cast<int>(call.param(1)), Format::kPreserve);
   // torch gets there by up to three steps, which agree where the layout is dense.
-  if (!is_dense(*self) || numel(self->shape) == 0) return false;
+  if (!(is_dense(*self) || is_one_repeated(*self)) || numel(self->shape) == 0) return false;
   const auto strides = copied_strides(*self, format);
   return strides && call.give({self->shape, *strides, dtype});
 }

@@ -113,7 +113,7 @@ TensorMeta expanded(const TensorMeta& operand, const Dims& shape) {
 bool are_tidy(Operands operands, const Dims& shape) {
   if (std::find(shape.begin(), shape.end(), 1) == shape.end()) return true;
   return std::all_of(operands.begin(), operands.end(), [&](const TensorMeta* operand) {
-    return operand->stride == contiguous_strides(operand->shape) ||
+    return is_row_major(*operand) || is_one_repeated(*operand) ||
            (operand->shape == shape && settled_like_strides(*operand) == operand->stride);
   });
 }
@@ -126,7 +126,8 @@ std::optional<Dims> elementwise_strides(Operands operands, const Dims& shape) {
   const bool has_elements = numel(shape) > 0;
   if (std::all_of(operands.begin(), operands.end(), [&](const TensorMeta* operand) {
         return (operand->shape == shape && operand->stride == row_major) ||
-               (operand->ndim() == 0 && has_elements);
+               (operand->ndim() == 0 && has_elements) ||
+               (operand->shape == shape && is_one_repeated(*operand));
       })) {
     return row_major;
   }

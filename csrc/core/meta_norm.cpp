@@ -8,7 +8,7 @@ namespace {
 bool all_contiguous(const Call& call) {
   return std::all_of(call.tensors.begin(), call.tensors.end(), [](const TensorMeta& tensor) {
     // Without elements, and in dims of size 1, steps may differ in their strides.
-    return numel(tensor.shape) > 0 && tensor.stride == contiguous_strides(tensor.shape);
+    return (numel(tensor.shape) > 0 && is_row_major(tensor)) || is_one_repeated(tensor);
   });
 }
 

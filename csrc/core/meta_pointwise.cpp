@@ -134,7 +134,7 @@ bool has_limit(const Call& call) {
 
 bool are_row_major(std::span<const TensorMeta* const> operands) {
   return std::all_of(operands.begin(), operands.end(), [](const TensorMeta* operand) {
-    return operand->stride == contiguous_strides(operand->shape) && numel(operand->shape) > 0;
+    return (is_row_major(*operand) && numel(operand->shape) > 0) || is_one_repeated(*operand);
   });
 }
 

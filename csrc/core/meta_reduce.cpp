@@ -18,9 +18,8 @@ enum Param : int {
 enum Result : int { kOwn, kIntToInt64, kToBool, kToInt64 };
 
 enum Flag : unsigned {
-  kNeedsElements = 1,  // there is no value for nothing
-  kNeverNarrows = 4,   // the dtype asked for must hold what the tensor's does
-  kNoDimsIsOdd = 2,    // an empty list of dims does not mean all of them
+  kNeverNarrows = 2,  // the dtype asked for must hold what the tensor's does
+  kNoDimsIsOdd = 1,   // an empty list of dims does not mean all of them
 };
 
 // The dims to reduce, as bits.
@@ -67,8 +66,8 @@ bool is_known(const Call& call, const TensorMeta& self, DType dtype) {
     return false;
   }
   if ((category(dtype) & static_cast<unsigned>(call.param(kCategories))) == 0) return false;
-  const bool needs = (static_cast<unsigned>(call.param(kFlags)) & kNeedsElements) != 0;
-  return !needs || numel(self.shape) > 0;
+  // Over no elements some reductions are errors, and the strides of others odd.
+  return numel(self.shape) > 0;
 }
 
 DType asked_dtype(const Call& call, DType own) {

@@ -123,6 +123,14 @@ bool is_expanded(const TensorMeta& tensor) {
   return false;
 }
 
+bool is_one_repeated(const TensorMeta& tensor) {
+  return numel(tensor.shape) > 1 && tensor.stride == Dims::filled(tensor.ndim(), 0);
+}
+
+bool is_row_major(const TensorMeta& tensor) {
+  return tensor.stride == contiguous_strides(tensor.shape);
+}
+
 Format suggested_format(const TensorMeta& tensor) {
   if (!looks_channels_last(tensor)) return Format::kContiguous;
   return tensor.ndim() == 4 ? Format::kChannelsLast : Format::kChannelsLast3d;
@@ -181,7 +189,7 @@ Dims like_strides(const TensorMeta& tensor) {
 
 std::optional<Dims> settled_like_strides(const TensorMeta& tensor) {
   const Dims row_major = contiguous_strides(tensor.shape);
-  if (tensor.stride == row_major) return row_major;
+  if (tensor.stride == row_major || is_one_repeated(tensor)) return row_major;
   if (numel(tensor.shape) == 0) return std::nullopt;
   const TensorMeta like{tensor.shape, like_strides(tensor), tensor.dtype};
   if (is_contiguous(tensor) || is_contiguous(like)) return std::nullopt;

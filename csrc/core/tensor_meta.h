@@ -113,6 +113,12 @@ struct TensorMeta {
 // Does some element surely stand for several (an expanded dim)?
 [[nodiscard]] bool is_expanded(const TensorMeta& tensor);
 
+// Is one element repeated along every dim, as the gradient of a sum is? Such a tensor says nothing
+// about an order of dims.
+[[nodiscard]] bool is_one_repeated(const TensorMeta& tensor);
+// Exactly row-major, also in dims of size 1.
+[[nodiscard]] bool is_row_major(const TensorMeta& tensor);
+
 enum class Format : std::uint8_t { kContiguous, kPreserve, kChannelsLast, kChannelsLast3d };
 // The format that strides look most like (Tensor.suggest_memory_format); never kPreserve.
 [[nodiscard]] Format suggested_format(const TensorMeta& tensor);

@@ -44,11 +44,13 @@ class Sampler:
     def stride(self, shape: list[int]) -> list[int]:
         """Row-major, permuted, channels last, with gaps, expanded, odd where a size is 1."""
         order = list(range(len(shape)))
-        kind = self.rng.choice(["plain"] * 3 + ["permuted", "last", "gaps", "expanded", "odd"])
+        kind = self.rng.choice(["plain"] * 3 + ["permuted", "last", "gaps", "expanded", "zeros", "odd"])
         if kind in ("permuted", "gaps"):
             self.rng.shuffle(order)
         if kind == "last" and len(shape) in (4, 5):
             order = [0, *range(2, len(shape)), 1]
+        if kind == "zeros":
+            return [0] * len(shape)
         stride = [1] * len(shape)
         step = 1
         for d in reversed(order):
@@ -97,17 +99,18 @@ class Sampler:
         stride = self.stride(whole)
         dtype = self.dtype()
         length = self.rng.randint(1, 3)
+        regular = self.chance(0.3)
         takes_numbers = torch._C._should_allow_numbers_as_tensors(
             op._schema.name.rpartition("::")[2]
         )
 
         def tensor(name: str) -> Any:
-            own = dtype if self.chance(0.75) else self.rng.choice(DTYPES)
+            own = dtype if regular or self.chance(0.75) else self.rng.choice(DTYPES)
             if name in ("mask", "condition") and self.chance(0.95):
                 own = torch.bool
             if name not in ("self", "grad_output") and takes_numbers and self.chance(0.2):
                 return self.rng.choice(NUMBERS)
-            if self.chance(0.5):
+            if regular or self.chance(0.5):
                 return self.spec(whole, own, stride)
             if self.chance(0.5) or (op._schema.is_mutable and name == "self"):
                 return self.spec(whole, own)

@@ -12,7 +12,7 @@ _BOOL, _INT, _FLOAT, _COMPLEX = 1, 2, 4, 8
 _NUMBERS = _INT | _FLOAT
 _ANY = _BOOL | _INT | _FLOAT | _COMPLEX
 _OWN, _INT_TO_INT64, _TO_BOOL, _TO_INT64 = range(4)
-_NEEDS_ELEMENTS, _NO_DIMS_IS_ODD, _NEVER_NARROWS = 1, 2, 4
+_NO_DIMS_IS_ODD, _NEVER_NARROWS = 1, 2
 
 
 def _created() -> Iterator[tuple[str, Form]]:
@@ -69,21 +69,21 @@ def _reduced() -> Iterator[tuple[str, Form]]:
     for overload in ("mean", "mean.dim"):
         yield overload, _reduction(kinds=_FLOAT | _COMPLEX)
     for name in ("amax", "amin", "max", "min"):
-        yield name, _reduction(kinds=_BOOL | _NUMBERS, flags=_NEEDS_ELEMENTS)
+        yield name, _reduction(kinds=_BOOL | _NUMBERS)
     for name in ("max.dim", "min.dim"):
-        yield name, _reduction(kinds=_BOOL | _NUMBERS, flags=_NEEDS_ELEMENTS, family="reduce_pair")
+        yield name, _reduction(kinds=_BOOL | _NUMBERS, family="reduce_pair")
     for name in ("argmax", "argmin"):
-        yield name, _reduction(_TO_INT64, _NUMBERS, _NEEDS_ELEMENTS)
+        yield name, _reduction(_TO_INT64, _NUMBERS)
     for name in ("all", "all.dim", "all.dims", "any", "any.dim", "any.dims"):
         yield name, _reduction(_TO_BOOL, _BOOL | _FLOAT, _NO_DIMS_IS_ODD)
     for name in ("var.correction", "std.correction"):
         yield name, _reduction(kinds=_FLOAT)
-    yield "logsumexp", _reduction(kinds=_FLOAT, flags=_NO_DIMS_IS_ODD | _NEEDS_ELEMENTS)
+    yield "logsumexp", _reduction(kinds=_FLOAT, flags=_NO_DIMS_IS_ODD)
     for name in ("linalg_vector_norm", "norm.ScalarOpt_dim"):
-        yield name, _reduction(kinds=_FLOAT, flags=_NEEDS_ELEMENTS | _NEVER_NARROWS)
+        yield name, _reduction(kinds=_FLOAT, flags=_NEVER_NARROWS)
     yield (
         "_foreach_norm.Scalar",
-        Form("reduce", (-1, -1, "dtype", _OWN, _FLOAT, _NEEDS_ELEMENTS), each_element=True),
+        Form("reduce", (-1, -1, "dtype", _OWN, _FLOAT, 0), each_element=True),
     )
     for name in ("cumsum", "cumprod"):
         yield name, _reduction(_INT_TO_INT64, family="scan")
