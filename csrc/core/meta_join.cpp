@@ -56,20 +56,37 @@ bool cat(Call& call) {
   return strides && call.give({shape, *strides, joined_dtype(tensors)});
 }
 
+// torch joins along the dim and splits it in two, save where the new dim comes last.
 bool stack(Call& call) {
   const auto tensors = call.tensor_list(0);
   const auto dim = call.integer(1);
   if (tensors.empty() || !dim || tensors[0].shape.full()) return false;
-  const auto d = wrap_dim(*dim, tensors[0].ndim() + 1);
+  const int ndim = tensors[0].ndim();
+  const auto d = wrap_dim(*dim, ndim + 1);
   if (!d) return false;
   for (const TensorMeta& tensor : tensors) {
-    // Other layouts are kept in ways of their own.
     if (!(tensor.shape == tensors[0].shape)) return false;
-    if (tensor.stride != contiguous_strides(tensor.shape)) return false;
   }
+  const auto count = static_cast<std::int64_t>(tensors.size());
+  const DType dtype = joined_dtype(tensors);
   Dims shape = tensors[0].shape;
-  shape.insert(*d, static_cast<std::int64_t>(tensors.size()));
-  return call.give_new(shape, joined_dtype(tensors));
+  shape.insert(*d, count);
+  if (*d < ndim) {
+    TensorMeta joined{tensors[0].shape, {}, dtype};
+    joined.shape[*d] *= count;
+    const auto strides = format_strides(joined.shape, joined_format(tensors));
+    if (!strides) return false;
+    joined.stride = *strides;
+    const auto split = view_strides(joined, shape);
+    return split && call.give({shape, *split, dtype});
+  }
+  std::vector<TensorMeta> with_dim(tensors.begin(), tensors.end());
+  for (TensorMeta& tensor : with_dim) {
+    tensor.shape.push_back(1);
+    tensor.stride.push_back(1);
+  }
+  const auto strides = format_strides(shape, joined_format(with_dim));
+  return strides && call.give({shape, *strides, dtype});
 }
 
 bool split(Call& call) {

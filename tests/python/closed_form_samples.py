@@ -310,9 +310,12 @@ def _permute(s: Sampler, name: str) -> Call:
 
 
 def _squeeze(s: Sampler, name: str) -> Call:
+    overload = name.partition(".")[2]
     shape = s.odd_shape()
     spec = s.spec(shape, s.dtype())
-    return s.rng.choice([(spec,), (spec, s.dim(shape)), (spec, s.dims(shape))]), {}
+    if overload == "":
+        return (spec,), {}
+    return (spec, s.dims(shape) if overload == "dims" else s.dim(shape)), {}
 
 
 def _expand(s: Sampler, name: str) -> Call:
