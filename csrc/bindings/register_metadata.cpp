@@ -52,7 +52,7 @@ std::optional<std::int64_t> index_of(const std::vector<py::object>& known, PyObj
 
 DType default_dtype() {
   const auto code = index_of(torch().dtypes, torch().get_default_dtype().ptr());
-  if (!code) throw Declined{};
+  if (!code || *code >= kOperandDTypes) throw Declined{};
   return static_cast<DType>(*code);
 }
 
@@ -112,7 +112,7 @@ struct Pools {
       elements *= std::max<std::int64_t>(size, 1);
     }
     const auto dtype = index_of(torch().dtypes, PyTuple_GET_ITEM(meta.ptr(), 2));
-    if (!dtype) return false;
+    if (!dtype || *dtype >= kOperandDTypes) return false;
     tensor.dtype = static_cast<DType>(*dtype);
     return true;
   }
@@ -211,7 +211,10 @@ std::optional<Value> decode(PyObject* object, unsigned mask, Pools& pools) {
     value.integer = code.value_or(0);
     return code ? std::optional(value) : std::nullopt;
   };
-  if ((mask & kDTypeValue) != 0) return coded(kDTypeValue, index_of(torch().dtypes, object));
+  if ((mask & kDTypeValue) != 0) {
+    const auto code = index_of(torch().dtypes, object);
+    return coded(kDTypeValue, code && *code < kOperandDTypes ? code : std::nullopt);
+  }
   if ((mask & kFormatValue) != 0) return coded(kFormatValue, index_of(torch().formats, object));
   if ((mask & kText) != 0 && PyUnicode_Check(object)) return as_text(object);
   if ((mask & kLayout) != 0 && object == torch().strided.ptr()) return coded(kLayout, 0);

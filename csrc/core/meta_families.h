@@ -32,6 +32,7 @@ bool mv(Call& call);
 bool dot(Call& call);
 
 bool view(Call& call);
+bool repeat(Call& call);
 bool transpose(Call& call);
 bool t(Call& call);
 bool permute(Call& call);
@@ -53,10 +54,18 @@ bool stack(Call& call);
 bool embedding(Call& call);
 bool embedding_backward(Call& call);
 bool index_select(Call& call);
+bool slice_backward(Call& call);
+bool select_backward(Call& call);
 bool gather(Call& call);
 bool scatter(Call& call);
 bool top_k(Call& call);
 bool sort(Call& call);
+
+bool flash_attention(Call& call);
+bool flash_attention_backward(Call& call);
+bool efficient_attention(Call& call);
+bool heads_inside_backward(Call& call);
+bool cpu_attention(Call& call);
 
 bool softmax(Call& call);
 bool softmax_backward(Call& call);

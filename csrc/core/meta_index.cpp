@@ -79,6 +79,44 @@ bool scatter(Call& call) {
   return call.give_new(self->shape, self->dtype);
 }
 
+// grad, sizes of the input, dim, start, end, step: zeros but for the slice.
+bool slice_backward(Call& call) {
+  const TensorMeta* grad = call.tensor(0);
+  const auto shape = call.sizes(1);
+  const auto dim = call.integer(2), start = call.integer(3), end = call.integer(4),
+             step = call.integer(5);
+  if (grad == nullptr || !shape || !dim || !start || !end || !step || *step < 1 ||
+      shape->size() == 0 || numel(grad->shape) == 0 || grad->ndim() != shape->size()) {
+    return false;
+  }
+  const auto d = wrap_dim(*dim, shape->size());
+  if (!d) return false;
+  const auto size = (*shape)[*d];
+  const auto bound = [&](std::int64_t index) {
+    return index < 0 ? std::max<std::int64_t>(index + size, 0) : std::min(index, size);
+  };
+  const auto length = bound(*end) - bound(*start);
+  if (length < 1 || *step > size) return false;
+  Dims sliced = *shape;
+  sliced[*d] = (length + *step - 1) / *step;
+  if (grad->shape != sliced) return false;
+  return call.give_new(*shape, grad->dtype);
+}
+
+// grad, sizes of the input, dim, index: zeros but for what was selected.
+bool select_backward(Call& call) {
+  const TensorMeta* grad = call.tensor(0);
+  const auto shape = call.sizes(1);
+  const auto dim = call.integer(2), index = call.integer(3);
+  if (grad == nullptr || !shape || !dim || !index || shape->size() == 0) return false;
+  const auto d = wrap_dim(*dim, shape->size());
+  if (!d || *index >= (*shape)[*d] || *index < -(*shape)[*d]) return false;
+  Dims selected = *shape;
+  selected.erase(*d);
+  if (grad->shape != selected || numel(selected) == 0) return false;
+  return call.give_new(*shape, grad->dtype);
+}
+
 // self, k, dim -> (values, indices)
 bool top_k(Call& call) {
   const TensorMeta* self = call.tensor(0);

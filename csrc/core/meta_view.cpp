@@ -16,8 +16,8 @@ std::optional<Dims> infer_sizes(std::span<const std::int64_t> wanted, std::int64
     if (size < -1 || (size == -1 && open >= 0)) return std::nullopt;
     if (size == -1) {
       open = shape.size();
-    } else {
-      known *= size;
+    } else if (__builtin_mul_overflow(known, size, &known)) {
+      return std::nullopt;
     }
     shape.push_back(size);
   }
@@ -119,6 +119,24 @@ bool view(Call& call) {
   if (!shape) return false;
   const auto strides = strides_from_the_left(*self, *shape);
   return strides && call.give({*shape, *strides, self->dtype});
+}
+
+// A new tensor, not a view: each dim so many times.
+bool repeat(Call& call) {
+  const TensorMeta* self = call.tensor(0);
+  const auto times = call.sizes(1);
+  if (self == nullptr || !times || times->size() < self->ndim()) return false;
+  const int added = times->size() - self->ndim();
+  Dims shape = *times;
+  std::int64_t count = 1;
+  for (int d = 0; d < shape.size(); ++d) {
+    const auto own = d < added ? 1 : self->shape[d - added];
+    if (__builtin_mul_overflow(shape[d], own, &shape[d]) ||
+        __builtin_mul_overflow(count, std::max<std::int64_t>(shape[d], 1), &count)) {
+      return false;
+    }
+  }
+  return call.give_new(shape, self->dtype);
 }
 
 bool transpose(Call& call) {
@@ -258,11 +276,9 @@ bool slice(Call& call) {
     return index < 0 ? std::max<std::int64_t>(index + size, 0) : std::min(index, size);
   };
   const auto start = bound(2, 0), end = bound(3, kWholeDim);
-  // No overflow: a length is at most a size, and a step beyond the length gives one element.
   const auto length = std::max<std::int64_t>(end - start, 0);
-  if (*step > (INT64_MAX >> 20)) return false;
-  view.shape[*d] = (length + *step - 1) / *step;
-  view.stride[*d] *= *step;
+  view.shape[*d] = length == 0 ? 0 : (length - 1) / *step + 1;
+  if (__builtin_mul_overflow(view.stride[*d], *step, &view.stride[*d])) return false;
   return call.give(view);
 }
 

@@ -72,10 +72,14 @@ enum class DType : std::uint8_t {
   kDouble,
   kComplexFloat,
   kComplexDouble,
+  kUInt64,  // of outputs only: operands of it are declined
 };
-inline constexpr int kDTypes = 12;
+inline constexpr int kOperandDTypes = 12;
+inline constexpr int kDTypes = 13;
 
-[[nodiscard]] inline bool is_complex(DType dtype) { return dtype >= DType::kComplexFloat; }
+[[nodiscard]] inline bool is_complex(DType dtype) {
+  return dtype == DType::kComplexFloat || dtype == DType::kComplexDouble;
+}
 [[nodiscard]] inline bool is_float(DType dtype) {
   return dtype >= DType::kHalf && dtype <= DType::kDouble;
 }

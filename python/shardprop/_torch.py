@@ -345,6 +345,7 @@ DTYPES = [
     torch.float64,
     torch.complex64,
     torch.complex128,
+    torch.uint64,
 ]
 MEMORY_FORMATS = [
     torch.contiguous_format,

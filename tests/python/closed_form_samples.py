@@ -1,4 +1,4 @@
-"""Random calls of the ops that have a closed form: specs of many layouts, shapes, dtypes, numbers."""
+"""Random calls of the ops that have a closed form: many layouts, shapes, dtypes and numbers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Replicate
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+
+aten = torch.ops.aten
 
 FLOATS = [torch.float32, torch.bfloat16, torch.float16, torch.float64]
 WHOLES = [torch.int64, torch.int32, torch.uint8, torch.int8]
@@ -44,7 +46,9 @@ class Sampler:
     def stride(self, shape: list[int]) -> list[int]:
         """Row-major, permuted, channels last, with gaps, expanded, odd where a size is 1."""
         order = list(range(len(shape)))
-        kind = self.rng.choice(["plain"] * 3 + ["permuted", "last", "gaps", "expanded", "zeros", "odd"])
+        kind = self.rng.choice(
+            ["plain"] * 3 + ["permuted", "last", "gaps", "expanded", "zeros", "odd"]
+        )
         if kind in ("permuted", "gaps"):
             self.rng.shuffle(order)
         if kind == "last" and len(shape) in (4, 5):
@@ -492,6 +496,60 @@ def _nll(s: Sampler, name: str) -> Call:
     return (grad, input, target, weight, reduction, -100, s.plain([], dtype)), {}
 
 
+def _repeat(s: Sampler, name: str) -> Call:
+    shape = s.odd_shape(0, 3)
+    times = [s.rng.randint(0, 3) for _ in range(len(shape) + s.rng.randint(-1, 2))]
+    return (s.spec(shape, s.dtype()), times), {}
+
+
+def _slice_backward(s: Sampler, name: str) -> Call:
+    shape = s.odd_shape(1)
+    d, dtype = s.rng.randrange(len(shape)), s.dtype()
+    start, step = s.rng.randint(0, 2), s.rng.randint(1, 3)
+    end = s.rng.choice([shape[d], 2**63 - 1, -1])
+    sliced = torch.empty(shape, device="meta")
+    sliced = aten.slice.Tensor(sliced, d, start, end, step)
+    own = list(sliced.shape)
+    if s.chance(0.1):
+        own[d] += 1
+    return (s.spec(own, dtype), shape, d, start, end, step), {}
+
+
+def _select_backward(s: Sampler, name: str) -> Call:
+    shape = s.odd_shape(1)
+    d = s.rng.randrange(len(shape))
+    own = shape[:d] + shape[d + 1 :]
+    return (s.spec(own, s.dtype()), shape, d - len(shape) * s.chance(0.3), s.rng.randint(-2, 2)), {}
+
+
+def _attention(s: Sampler, name: str) -> Call:
+    batch, heads, rows, columns, width = (s.rng.randint(1, 5) for _ in range(5))
+    dtype = s.dtype()
+
+    def operand(length: int) -> DTensorSpec:
+        if s.chance(0.6):  # as a transposition of heads and length leaves them
+            return s.spec(
+                [batch, heads, length, width],
+                dtype,
+                [length * heads * width, width, heads * width, 1],
+            )
+        return s.spec([batch, heads, length, width], dtype)
+
+    q, k, v = operand(rows), operand(columns), operand(columns)
+    if not name.endswith("backward"):
+        if "efficient" in name:
+            bias = s.spec([batch, heads, rows, columns], dtype) if s.chance(0.3) else None
+            return (q, k, v, bias, s.chance(0.5)), {"scale": 0.5} if s.chance(0.5) else {}
+        return (q, k, v, 0.0, True), {"scale": 0.5} if s.chance(0.5) else {}
+    sums = s.plain([batch, heads, rows], torch.float32)
+    seed = s.plain([], torch.int64)
+    if "efficient" in name:
+        return (q, q, k, v, None, q, sums, seed, seed, 0.0, [True, True, True, False]), {}
+    if "cpu" in name:
+        return (q, q, k, v, q, sums, 0.0, True), {}
+    return (q, q, k, v, q, sums, None, None, rows, columns, 0.0, True, seed, seed), {}
+
+
 _MAKERS: dict[str, Callable[[Sampler, str], Call]] = {
     **dict.fromkeys(("addmm", "baddbmm", "bmm", "dot", "mm", "mv"), _product),
     **dict.fromkeys(("cat", "stack"), _cat),
@@ -502,6 +560,16 @@ _MAKERS: dict[str, Callable[[Sampler, str], Call]] = {
     **dict.fromkeys(("rms_norm", "rms_norm_backward"), _norm),
     **dict.fromkeys(("split", "split_with_sizes"), _split),
     **dict.fromkeys(("transpose", "unbind", "unsqueeze"), _one_dim),
+    **dict.fromkeys(
+        (
+            "cpu_attention",
+            "efficient_attention",
+            "flash_attention",
+            "flash_attention_backward",
+            "heads_inside_backward",
+        ),
+        _attention,
+    ),
     "clone": _clone,
     "dropout": _dropout,
     "embedding": _embedding,
@@ -514,10 +582,13 @@ _MAKERS: dict[str, Callable[[Sampler, str], Call]] = {
     "new_strided": _new_strided,
     "nothing": _nothing,
     "permute": _permute,
+    "repeat": _repeat,
     "same": _same,
     "scan": _scan,
     "select": _select,
+    "select_backward": _select_backward,
     "slice": _slice,
+    "slice_backward": _slice_backward,
     "softmax": _softmax,
     "softmax_backward": _softmax_backward,
     "sort": _sort,

@@ -96,15 +96,16 @@ def test_answers_are_torchs(mesh: DeviceMesh, group: str, ops: list[Any]) -> Non
 # --- the calls of programs -------------------------------------------------------------------
 
 # OpInfos of torch whose programs call the ops above, forward and backward.
-OP_INFOS = frozenset(
-    "_softmax_backward_data add addmm amax argmax bmm cat chunk clamp cumsum div einsum expand "
-    "gather index_select log_softmax logsumexp masked_fill masked_select matmul max mean mul "
-    "native_layer_norm nn.functional.cross_entropy nn.functional.dropout nn.functional.embedding "
-    "nn.functional.gelu nn.functional.layer_norm nn.functional.linear nn.functional.mse_loss "
-    "nn.functional.nll_loss nn.functional.rms_norm nn.functional.silu norm permute pow prod "
-    "reshape scatter sigmoid softmax sort split squeeze stack std sub sum svd tanh topk transpose "
-    "unbind unflatten unsqueeze var view where".split()
-)
+_NAMES = """
+    _softmax_backward_data add addmm amax argmax bmm cat chunk clamp cumsum div einsum expand
+    gather index_select log_softmax logsumexp masked_fill masked_select matmul max mean mul
+    native_layer_norm nn.functional.cross_entropy nn.functional.dropout nn.functional.embedding
+    nn.functional.gelu nn.functional.layer_norm nn.functional.linear nn.functional.mse_loss
+    nn.functional.nll_loss nn.functional.rms_norm nn.functional.silu norm permute pow prod
+    reshape scatter sigmoid softmax sort split squeeze stack std sub sum svd tanh topk transpose
+    unbind unflatten unsqueeze var view where
+"""
+OP_INFOS = frozenset(_NAMES.split())
 
 
 def _programs() -> Iterator[Callable[[], object]]:

@@ -39,6 +39,7 @@ class Form:
         each_element: The op takes lists, and does to every element what the family does.
         returns_nothing: The op writes into its operands and returns None.
         needs_device: The answer depends on the device of the mesh.
+        may_lack: Tensors that may be None, whatever the schema says.
     """
 
     family: str
@@ -46,6 +47,7 @@ class Form:
     each_element: bool = False
     returns_nothing: bool = False
     needs_device: bool = False
+    may_lack: tuple[str, ...] = ()
 
 
 _KINDS = _core.VALUE_KINDS
@@ -104,7 +106,11 @@ def bind(op: OpOverload, form: Form) -> ClosedForm:
         form.family,
         [_param(param, names) for param in form.params],
         names,
-        [_argument_mask(a.name, str(a.real_type), takes_numbers) for a in arguments],
+        [
+            _argument_mask(a.name, str(a.real_type), takes_numbers)
+            | (_mask("none") if a.name in form.may_lack else 0)
+            for a in arguments
+        ],
         [(a.default_value,) if a.has_default_value() else () for a in arguments],
         1 * form.each_element | 2 * form.returns_nothing | 4 * form.needs_device,
     )

@@ -10,6 +10,10 @@ from .form import Form
 __all__ = ["pointwise_forms"]
 
 
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
 class _Promotion(IntEnum):
     """What becomes of the promoted dtype (meta_pointwise.cpp)."""
 
@@ -81,21 +85,23 @@ def _form(
 
 _UNARY: dict[str, tuple[_Promotion, _Kinds]] = {
     **dict.fromkeys(
-        "acos acosh asin asinh atan atanh cos cosh digamma erf erfc erfinv exp exp2 expm1 lgamma "
-        "log log10 log1p log2 reciprocal rsqrt sigmoid sin sinh sqrt tan tanh".split(),
+        _names(
+            "acos acosh asin asinh atan atanh cos cosh digamma erf erfc erfinv exp exp2 expm1 "
+            "lgamma log log10 log1p log2 reciprocal rsqrt sigmoid sin sinh sqrt tan tanh"
+        ),
         (_Promotion.INT_TO_FLOAT, _REAL),
     ),
-    **dict.fromkeys("abs".split(), (_Promotion.DEFAULT, _REAL)),
-    **dict.fromkeys("neg".split(), (_Promotion.DEFAULT, _NUMBERS)),
-    **dict.fromkeys("ceil floor round sgn sign trunc".split(), (_Promotion.DEFAULT, _NUMBERS)),
-    **dict.fromkeys("relu".split(), (_Promotion.DEFAULT, _NUMBERS)),
-    **dict.fromkeys("frac".split(), (_Promotion.DEFAULT, _Kinds.FLOAT)),
+    **dict.fromkeys(_names("abs"), (_Promotion.DEFAULT, _REAL)),
+    **dict.fromkeys(_names("neg"), (_Promotion.DEFAULT, _NUMBERS)),
+    **dict.fromkeys(_names("ceil floor round sgn sign trunc"), (_Promotion.DEFAULT, _NUMBERS)),
+    **dict.fromkeys(_names("relu"), (_Promotion.DEFAULT, _NUMBERS)),
+    **dict.fromkeys(_names("frac"), (_Promotion.DEFAULT, _Kinds.FLOAT)),
     **dict.fromkeys(
-        "elu gelu hardsigmoid hardswish hardtanh leaky_relu mish silu softplus".split(),
+        _names("elu gelu hardsigmoid hardswish hardtanh leaky_relu mish silu softplus"),
         (_Promotion.DEFAULT, _Kinds.FLOAT),
     ),
     "bitwise_not": (_Promotion.DEFAULT, _WHOLE),
-    **dict.fromkeys("isnan logical_not signbit".split(), (_Promotion.TO_BOOL, _REAL)),
+    **dict.fromkeys(_names("isnan logical_not signbit"), (_Promotion.TO_BOOL, _REAL)),
 }
 
 _DECOMPOSED = frozenset({"floor_divide"})
@@ -106,23 +112,23 @@ _BINARY: dict[str, tuple[_Promotion, _Kinds]] = {
     "sub": (_Promotion.DEFAULT, _NUMBERS),
     "div": (_Promotion.INT_TO_FLOAT, _ANY),
     "pow": (_Promotion.DEFAULT, _NUMBERS),
-    **dict.fromkeys("fmod remainder floor_divide".split(), (_Promotion.DEFAULT, _NUMBERS)),
-    **dict.fromkeys("atan2".split(), (_Promotion.INT_TO_FLOAT, _REAL)),
-    **dict.fromkeys("maximum minimum fmax fmin".split(), (_Promotion.DEFAULT, _REAL)),
+    **dict.fromkeys(_names("fmod remainder floor_divide"), (_Promotion.DEFAULT, _NUMBERS)),
+    **dict.fromkeys(_names("atan2"), (_Promotion.INT_TO_FLOAT, _REAL)),
+    **dict.fromkeys(_names("maximum minimum fmax fmin"), (_Promotion.DEFAULT, _REAL)),
     **dict.fromkeys(
-        "bitwise_and bitwise_or bitwise_xor".split(),
+        _names("bitwise_and bitwise_or bitwise_xor"),
         (_Promotion.DEFAULT, _WHOLE),
     ),
-    **dict.fromkeys("eq ne".split(), (_Promotion.TO_BOOL, _ANY)),
-    **dict.fromkeys("ge gt le lt".split(), (_Promotion.TO_BOOL, _REAL)),
-    **dict.fromkeys("logical_and logical_or logical_xor".split(), (_Promotion.TO_BOOL, _REAL)),
+    **dict.fromkeys(_names("eq ne"), (_Promotion.TO_BOOL, _ANY)),
+    **dict.fromkeys(_names("ge gt le lt"), (_Promotion.TO_BOOL, _REAL)),
+    **dict.fromkeys(_names("logical_and logical_or logical_xor"), (_Promotion.TO_BOOL, _REAL)),
 }
 
 # Overloads whose number does not broadcast as a tensor would: they are unary ops.
 _NUMBER_ASIDE = frozenset({"pow"})
 _HAS_ALPHA = frozenset({"add", "sub"})
 # TorchScript's own overloads, of numbers.
-_DEFAULT_IS_OF_NUMBERS = frozenset("add div eq fmod ge gt le lt mul ne remainder sub".split())
+_DEFAULT_IS_OF_NUMBERS = frozenset(_names("add div eq fmod ge gt le lt mul ne remainder sub"))
 
 
 def _unary() -> Iterator[tuple[str, Form]]:
@@ -196,9 +202,9 @@ def _others() -> Iterator[tuple[str, Form]]:
         yield f"clamp{suffix}", _form(("self",), limits, kinds=_NUMBERS, flags=limited)
         yield f"clamp{suffix}.Tensor", _form(limits, None, kinds=_NUMBERS, flags=limited)
         for limit in ("min", "max"):
-            limits = ("self", limit)
-            yield f"clamp_{limit}{suffix}", _form(("self",), limits, kinds=_NUMBERS, flags=flags)
-            tensor = _form(limits, None, kinds=_NUMBERS, flags=flags)
+            pair = ("self", limit)
+            yield f"clamp_{limit}{suffix}", _form(("self",), pair, kinds=_NUMBERS, flags=flags)
+            tensor = _form(pair, None, kinds=_NUMBERS, flags=flags)
             yield f"clamp_{limit}{suffix}.Tensor", tensor
             packet = f"_foreach_clamp_{limit}{suffix}"
             yield f"{packet}.List", _form(both, flags=flags, kinds=_NUMBERS, lists=True)
@@ -228,10 +234,10 @@ def _others() -> Iterator[tuple[str, Form]]:
             f"lerp{suffix}.Tensor",
             _form((*ends, "weight"), None, kinds=_Kinds.FLOAT, flags=strict),
         )
-        ends = ("self", "tensors1")
+        list_ends = ("self", "tensors1")
         yield (
             f"_foreach_lerp{suffix}.Scalar",
-            _form(ends, None, kinds=_Kinds.FLOAT, flags=strict, lists=True),
+            _form(list_ends, None, kinds=_Kinds.FLOAT, flags=strict, lists=True),
         )
         mask = ("self", "mask")
         masked = flags | _Flags.BOOL_SECOND | _Flags.ROW_MAJOR

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+
 from .form import Form, Param
 
 __all__ = ["tensor_forms"]
@@ -51,6 +53,7 @@ def _viewed() -> Iterator[tuple[str, Form]]:
     yield "squeeze.dim", Form("squeeze")
     yield "squeeze.dims", Form("squeeze")
     yield "select.int", Form("select")
+    yield "repeat", Form("repeat")
     yield "slice.Tensor", Form("slice")
     yield "split.Tensor", Form("split")
     yield "split_with_sizes", Form("split_with_sizes")
@@ -58,7 +61,11 @@ def _viewed() -> Iterator[tuple[str, Form]]:
 
 
 def _reduction(
-    result: int = _OWN, kinds: int = _ANY, flags: int = 0, dim: Param = "dim", family: str = "reduce"
+    result: int = _OWN,
+    kinds: int = _ANY,
+    flags: int = 0,
+    dim: Param = "dim",
+    family: str = "reduce",
 ) -> Form:
     return Form(family, (dim, "keepdim", "dtype", result, kinds, flags))
 
@@ -95,6 +102,8 @@ def _indexed() -> Iterator[tuple[str, Form]]:
     yield "embedding", Form("embedding")
     yield "embedding_dense_backward", Form("embedding_backward")
     yield "index_select", Form("index_select")
+    yield "select_backward", Form("select_backward")
+    yield "slice_backward", Form("slice_backward")
     yield "gather", Form("gather")
     for name in ("scatter.src", "scatter.value", "scatter_add"):
         yield name, Form("scatter", (0,))
@@ -119,6 +128,22 @@ def _normalized() -> Iterator[tuple[str, Form]]:
     yield "nll_loss_backward", Form("nll_loss_backward")
 
 
+def _attended() -> Iterator[tuple[str, Form]]:
+    if torch.version.hip:
+        return  # some of it is of other sizes there
+    packet = "_scaled_dot_product"
+    yield f"{packet}_flash_attention", Form("flash_attention", needs_device=True)
+    yield (
+        f"{packet}_flash_attention_backward",
+        Form("flash_attention_backward", may_lack=("cum_seq_q", "cum_seq_k")),
+    )
+    yield f"{packet}_efficient_attention", Form("efficient_attention")
+    inside = Form("heads_inside_backward", ("attn_bias",), may_lack=("attn_bias",))
+    yield f"{packet}_efficient_attention_backward", inside
+    yield f"{packet}_flash_attention_for_cpu", Form("cpu_attention")
+    yield f"{packet}_flash_attention_for_cpu_backward", inside
+
+
 def tensor_forms() -> Iterator[tuple[str, Form]]:
     """Names of aten ops, with overloads, and their forms; some are of one torch version only."""
     yield from _created()
@@ -127,3 +152,4 @@ def tensor_forms() -> Iterator[tuple[str, Form]]:
     yield from _reduced()
     yield from _indexed()
     yield from _normalized()
+    yield from _attended()
