@@ -27,6 +27,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
              "Tell the core torch's placement types and dialect. Called once, on import.");
   register_redistribute(module);
   register_decide(module);
+  register_metadata(module);
   register_signature(module);
   register_region(module);
 }

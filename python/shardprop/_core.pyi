@@ -43,6 +43,23 @@ class Cache:
     def evictions(self) -> int: ...
     def __len__(self) -> int: ...
 
+class ClosedForm:
+    def __init__(
+        self,
+        family: str,
+        params: Sequence[int],
+        names: Sequence[str],
+        masks: Sequence[int],
+        defaults: list[tuple[Any, ...]],
+        options: int,
+    ) -> None: ...
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+
+VALUE_KINDS: dict[str, int]
+
+def configure_metadata(
+    types: dict[str, object], dtypes: Sequence[object], formats: Sequence[object]
+) -> None: ...
 def configure(
     types: dict[str, object],
     reduce_ops: Sequence[tuple[str, int]],

@@ -1,0 +1,288 @@
+"""Elementwise ops, in all their overloads: new, in place, and over lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum, IntFlag
+
+from .form import Form
+
+__all__ = ["pointwise_forms"]
+
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
+class _Promotion(IntEnum):
+    """What becomes of the promoted dtype (meta_pointwise.cpp)."""
+
+    DEFAULT = 0
+    INT_TO_FLOAT = 1
+    TO_BOOL = 2
+    INT_TO_FLOAT_UNLESS_ROUNDED = 3
+
+
+class _Kinds(IntFlag):
+    """Kinds of dtypes that an op is known for (tensor_meta.h)."""
+
+    BOOL = 1
+    INT = 2
+    FLOAT = 4
+    COMPLEX = 8
+
+
+_REAL = _Kinds.BOOL | _Kinds.INT | _Kinds.FLOAT
+_NUMBERS = _Kinds.INT | _Kinds.FLOAT
+_WHOLE = _Kinds.BOOL | _Kinds.INT
+_ANY = _REAL | _Kinds.COMPLEX
+
+
+class _Flags(IntFlag):
+    """What else is to be known of an op (meta_pointwise.cpp)."""
+
+    NONE = 0
+    IN_PLACE = 1
+    SAME_DTYPE = 2
+    ANY_CAST = 8
+    BOOL_FIRST = 16
+    BACKWARDS = 32
+    UNIFORM = 64
+    NO_DIMS = 128
+    LIMITED = 256
+    BOOL_SECOND = 512
+    ROW_MAJOR = 1024
+
+
+def _form(
+    broadcast: tuple[str, ...],
+    promoted: tuple[str, ...] | None = None,
+    promotion: _Promotion = _Promotion.DEFAULT,
+    kinds: _Kinds = _REAL,
+    flags: _Flags = _Flags.NONE,
+    alpha: str | int = -1,
+    lists: bool = False,
+) -> Form:
+    """An elementwise op.
+
+    Args:
+        broadcast: The arguments whose shapes broadcast; a number counts as a tensor of no dims.
+        promoted: The arguments whose dtypes promote, if not the same.
+        promotion: What becomes of the promoted dtype.
+        kinds: The promoted dtypes that are answered.
+        flags: What else is to be known.
+        alpha: The argument that must not be of a higher kind than the result.
+        lists: The op takes lists.
+    """
+    promoted = broadcast if promoted is None else promoted
+    return Form(
+        "pointwise",
+        (int(promotion), broadcast, promoted, int(kinds), int(flags), alpha),
+        each_element=lists,
+        returns_nothing=lists and bool(flags & _Flags.IN_PLACE),
+    )
+
+
+_UNARY: dict[str, tuple[_Promotion, _Kinds]] = {
+    **dict.fromkeys(
+        _names(
+            "acos acosh asin asinh atan atanh cos cosh digamma erf erfc erfinv exp exp2 expm1 "
+            "lgamma log log10 log1p log2 reciprocal rsqrt sigmoid sin sinh sqrt tan tanh"
+        ),
+        (_Promotion.INT_TO_FLOAT, _REAL),
+    ),
+    **dict.fromkeys(_names("abs"), (_Promotion.DEFAULT, _REAL)),
+    **dict.fromkeys(_names("neg"), (_Promotion.DEFAULT, _NUMBERS)),
+    **dict.fromkeys(_names("ceil floor round sgn sign trunc"), (_Promotion.DEFAULT, _NUMBERS)),
+    **dict.fromkeys(_names("relu"), (_Promotion.DEFAULT, _NUMBERS)),
+    **dict.fromkeys(_names("frac"), (_Promotion.DEFAULT, _Kinds.FLOAT)),
+    **dict.fromkeys(
+        _names("elu gelu hardsigmoid hardswish hardtanh leaky_relu mish silu softplus"),
+        (_Promotion.DEFAULT, _Kinds.FLOAT),
+    ),
+    "bitwise_not": (_Promotion.DEFAULT, _WHOLE),
+    **dict.fromkeys(_names("isnan logical_not signbit"), (_Promotion.TO_BOOL, _REAL)),
+}
+
+_DECOMPOSED = frozenset({"floor_divide"})
+
+_BINARY: dict[str, tuple[_Promotion, _Kinds]] = {
+    "add": (_Promotion.DEFAULT, _ANY),
+    "mul": (_Promotion.DEFAULT, _ANY),
+    "sub": (_Promotion.DEFAULT, _NUMBERS),
+    "div": (_Promotion.INT_TO_FLOAT, _ANY),
+    "pow": (_Promotion.DEFAULT, _NUMBERS),
+    **dict.fromkeys(_names("fmod remainder floor_divide"), (_Promotion.DEFAULT, _NUMBERS)),
+    **dict.fromkeys(_names("atan2"), (_Promotion.INT_TO_FLOAT, _REAL)),
+    **dict.fromkeys(_names("maximum minimum fmax fmin"), (_Promotion.DEFAULT, _REAL)),
+    **dict.fromkeys(
+        _names("bitwise_and bitwise_or bitwise_xor"),
+        (_Promotion.DEFAULT, _WHOLE),
+    ),
+    **dict.fromkeys(_names("eq ne"), (_Promotion.TO_BOOL, _ANY)),
+    **dict.fromkeys(_names("ge gt le lt"), (_Promotion.TO_BOOL, _REAL)),
+    **dict.fromkeys(_names("logical_and logical_or logical_xor"), (_Promotion.TO_BOOL, _REAL)),
+}
+
+# Overloads whose number does not broadcast as a tensor would: they are unary ops.
+_NUMBER_ASIDE = frozenset({"pow"})
+_HAS_ALPHA = frozenset({"add", "sub"})
+# TorchScript's own overloads, of numbers.
+_DEFAULT_IS_OF_NUMBERS = frozenset(_names("add div eq fmod ge gt le lt mul ne remainder sub"))
+
+
+def _unary() -> Iterator[tuple[str, Form]]:
+    for name, (promotion, kinds) in _UNARY.items():
+        for suffix, flags in (("", _Flags.NONE), ("_", _Flags.IN_PLACE)):
+            yield f"{name}{suffix}", _form(("self",), None, promotion, kinds, flags)
+            yield (
+                f"_foreach_{name}{suffix}",
+                _form(("self",), None, promotion, kinds & ~_Kinds.BOOL, flags, lists=True),
+            )
+
+
+def _binary() -> Iterator[tuple[str, Form]]:
+    both = ("self", "other")
+    for name, (promotion, kinds) in _BINARY.items():
+        alpha = "alpha" if name in _HAS_ALPHA else -1
+        number = "exponent" if name == "pow" else "other"
+        pair = ("self", number)
+        number_shape = ("self",) if name in _NUMBER_ASIDE else pair
+        alike = _Flags.UNIFORM if name in _DECOMPOSED else _Flags.NONE
+        for suffix, flags in (("", alike), ("_", alike | _Flags.IN_PLACE)):
+            if name == "pow":
+                yield f"pow{suffix}.Tensor_Tensor", _form(pair, None, promotion, kinds, flags)
+                yield f"pow{suffix}.Tensor_Scalar", _form(("self",), pair, promotion, kinds, flags)
+                yield f"pow{suffix}.Tensor", _form(pair, None, promotion, kinds, flags)
+                base = ("exponent",) if suffix == "" else ("self",)
+                yield f"pow{suffix}.Scalar", _form(base, pair, promotion, kinds, flags)
+            else:
+                tensor = _form(both, None, promotion, kinds, flags, alpha)
+                yield f"{name}{suffix}.Tensor", tensor
+                if name not in _DEFAULT_IS_OF_NUMBERS:
+                    yield f"{name}{suffix}", tensor
+                yield (
+                    f"{name}{suffix}.Scalar",
+                    _form(number_shape, pair, promotion, kinds, flags, alpha),
+                )
+            yield from _lists(name, suffix, promotion, kinds, flags)
+
+
+def _lists(
+    name: str, suffix: str, promotion: _Promotion, kinds: _Kinds, flags: _Flags
+) -> Iterator[tuple[str, Form]]:
+    other = "exponent" if name == "pow" else "other"
+    alpha = "alpha" if name in _HAS_ALPHA else -1
+    kinds = kinds & (_NUMBERS | _Kinds.COMPLEX)
+    packet = f"_foreach_{name}{suffix}"
+    pair = ("self", other)
+    yield f"{packet}.List", _form(pair, None, promotion, kinds, flags, alpha, lists=True)
+    no_dims = flags | _Flags.NO_DIMS
+    yield f"{packet}.Tensor", _form(pair, None, promotion, kinds, no_dims, alpha, lists=True)
+    if name == "pow":
+        yield f"{packet}.Scalar", _form(("self",), pair, promotion, kinds, flags, lists=True)
+        scalars = ("self", "exponent")
+        yield f"{packet}.ScalarList", _form(("self",), scalars, promotion, kinds, flags, lists=True)
+    else:
+        number = ("self", "scalar")
+        yield f"{packet}.Scalar", _form(number, None, promotion, kinds, flags, lists=True)
+        scalars = ("self", "scalars")
+        yield f"{packet}.ScalarList", _form(scalars, None, promotion, kinds, flags, lists=True)
+
+
+def _others() -> Iterator[tuple[str, Form]]:
+    rounded = _Promotion.INT_TO_FLOAT_UNLESS_ROUNDED
+    both = ("self", "other")
+    for suffix, flags in (("", _Flags.NONE), ("_", _Flags.IN_PLACE)):
+        alike = flags | _Flags.UNIFORM
+        yield f"div{suffix}.Tensor_mode", _form(both, None, rounded, _NUMBERS, alike)
+        yield f"div{suffix}.Scalar_mode", _form(both, None, rounded, _NUMBERS, alike)
+        limits = ("self", "min", "max")
+        limited = flags | _Flags.LIMITED
+        yield f"clamp{suffix}", _form(("self",), limits, kinds=_NUMBERS, flags=limited)
+        yield f"clamp{suffix}.Tensor", _form(limits, None, kinds=_NUMBERS, flags=limited)
+        for limit in ("min", "max"):
+            pair = ("self", limit)
+            yield f"clamp_{limit}{suffix}", _form(("self",), pair, kinds=_NUMBERS, flags=flags)
+            tensor = _form(pair, None, kinds=_NUMBERS, flags=flags)
+            yield f"clamp_{limit}{suffix}.Tensor", tensor
+            packet = f"_foreach_clamp_{limit}{suffix}"
+            yield f"{packet}.List", _form(both, flags=flags, kinds=_NUMBERS, lists=True)
+            number = ("self", "scalar")
+            yield (
+                f"{packet}.Scalar",
+                _form(("self",), number, flags=flags, kinds=_NUMBERS, lists=True),
+            )
+        three = ("self", "tensor1", "tensor2")
+        strict = flags | _Flags.SAME_DTYPE
+        for name in ("addcmul", "addcdiv"):
+            float_only = _Kinds.FLOAT
+            uniform = flags | _Flags.SAME_DTYPE | _Flags.UNIFORM
+            yield f"{name}{suffix}", _form(three, None, kinds=float_only, flags=uniform)
+            packet = f"_foreach_{name}{suffix}"
+            yield (
+                f"{packet}.Scalar",
+                _form(three, None, kinds=float_only, flags=uniform, lists=True),
+            )
+            yield (
+                f"{packet}.ScalarList",
+                _form(three, None, kinds=float_only, flags=uniform, lists=True),
+            )
+        ends = ("self", "end")
+        yield f"lerp{suffix}.Scalar", _form(ends, None, kinds=_Kinds.FLOAT, flags=strict)
+        yield (
+            f"lerp{suffix}.Tensor",
+            _form((*ends, "weight"), None, kinds=_Kinds.FLOAT, flags=strict),
+        )
+        list_ends = ("self", "tensors1")
+        yield (
+            f"_foreach_lerp{suffix}.Scalar",
+            _form(list_ends, None, kinds=_Kinds.FLOAT, flags=strict, lists=True),
+        )
+        mask = ("self", "mask")
+        masked = flags | _Flags.BOOL_SECOND | _Flags.ROW_MAJOR
+        yield f"masked_fill{suffix}.Scalar", _form(mask, ("self",), kinds=_REAL, flags=masked)
+    yield "rsub.Scalar", _form(both, None, kinds=_NUMBERS, alpha="alpha")
+    backwards = _Flags.BACKWARDS
+    yield "rsub.Tensor", _form(both, None, kinds=_NUMBERS, flags=backwards, alpha="alpha")
+    yield (
+        "where.self",
+        _form(("condition", "self", "other"), both, kinds=_ANY, flags=_Flags.BOOL_FIRST),
+    )
+    in_place = _Flags.IN_PLACE | _Flags.ANY_CAST
+    yield "copy_", _form(("self", "src"), kinds=_ANY, flags=in_place)
+    yield "_foreach_copy_", _form(("self", "src"), kinds=_ANY, flags=in_place, lists=True)
+    yield "_foreach_zero_", _form(("self",), kinds=_ANY, flags=in_place, lists=True)
+
+
+# Put together by torch from other ops: alike operands, whose strides every step keeps.
+_BACKWARD = {
+    "elu_backward": ("grad_output", "self_or_result"),
+    "gelu_backward": ("grad_output", "self"),
+    "hardsigmoid_backward": ("grad_output", "self"),
+    "hardswish_backward": ("grad_output", "self"),
+    "hardtanh_backward": ("grad_output", "self"),
+    "leaky_relu_backward": ("grad_output", "self"),
+    "mish_backward": ("grad_output", "self"),
+    "sigmoid_backward": ("grad_output", "output"),
+    "silu_backward": ("grad_output", "self"),
+    "softplus_backward": ("grad_output", "self"),
+    "tanh_backward": ("grad_output", "output"),
+    "threshold_backward": ("grad_output", "self"),
+    "native_dropout_backward": ("grad_output", "mask"),
+}
+
+
+def _backward() -> Iterator[tuple[str, Form]]:
+    flags = _Flags.UNIFORM | _Flags.SAME_DTYPE
+    for name, operands in _BACKWARD.items():
+        promoted = operands[:1] if name == "native_dropout_backward" else operands
+        yield name, _form(operands, promoted, kinds=_Kinds.FLOAT, flags=flags)
+
+
+def pointwise_forms() -> Iterator[tuple[str, Form]]:
+    """Names of aten ops, with overloads, and their forms; some are of one torch version only."""
+    yield from _unary()
+    yield from _binary()
+    yield from _others()
+    yield from _backward()
