@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from .. import _torch
 from .._torch import OpSchema
+from ..closed_forms import DECLINED
 from ..engine import OutputMeta
-from . import fake_tensors
-from .classes import OpClass, autocast_matters, cheap_means, class_of
+from . import fake_tensors, meta_tensors
+from .classes import OpClass, class_of, means_for
 from .meta_tensors import forget
 
 __all__ = ["OpClass", "class_of", "forget", "output_meta"]
@@ -30,12 +31,17 @@ def output_meta(schema: OpSchema) -> OutputMeta:
         _core.Unsupported: an operand without metadata.
         Exception: what the op itself raises on such operands.
     """
-    changed = _torch.is_autocast_on() and autocast_matters(schema.op)
-    for means in () if changed else cheap_means(schema.op):
-        try:
-            return means(schema)
-        except Exception:  # declined, or refused: in torch's words, if it comes to that
-            continue
+    means = means_for(schema.op)
+    if not (_torch.is_autocast_on() and means.autocast_matters):
+        if means.closed_form is not None:
+            meta = means.closed_form(schema.args_schema, schema.kwargs_schema)
+            if meta is not DECLINED:
+                return meta  # type: ignore[return-value]
+        if means.on_meta_tensors:
+            try:
+                return meta_tensors.output_meta(schema)
+            except Exception:  # declined, or refused: in torch's words, if it comes to that
+                pass
     if _torch.may_be_symbolic():
         return _torch.torch_output_meta(schema)  # type: ignore[no-any-return]
     return fake_tensors.output_meta(schema)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 from .. import _torch
-from .._torch import OpOverload, OpSchema
-from ..engine import OutputMeta
+from .._torch import OpOverload
+from ..closed_forms import ClosedForm, closed_form
 from ..op_facts import op_facts
-from . import meta_tensors
 from .admitted import ADMITTED
 from .left_out import CHANGED_BY_AUTOCAST, LEFT_OUT
 
@@ -18,17 +16,15 @@ __all__ = [
     "CLOSED_FORM",
     "FAKE_TENSORS",
     "META_TENSORS",
+    "Means",
     "OpClass",
-    "autocast_matters",
-    "cheap_means",
     "class_of",
+    "means_for",
 ]
 
 CLOSED_FORM = "closed form"
 META_TENSORS = "meta tensors"
 FAKE_TENSORS = "fake tensors"
-
-Means = Callable[[OpSchema], OutputMeta]
 
 
 class OpClass(NamedTuple):
@@ -54,23 +50,33 @@ def class_of(op: OpOverload) -> OpClass:
     return OpClass(FAKE_TENSORS, reason)
 
 
-@functools.cache
-def cheap_means(op: OpOverload) -> tuple[Means, ...]:
-    """What to ask before fake tensors, the cheapest first. Each may raise, and does not answer."""
-    form = closed_form(op)
-    on_meta_tensors = _why_not_meta_tensors(op) is None
-    return (*([form] if form else []), *([meta_tensors.output_meta] if on_meta_tensors else []))
+class Means(NamedTuple):
+    """What to ask before fake tensors, the cheapest first.
+
+    Attributes:
+        op: Held so that its address stays its own.
+        closed_form: A formula, which may decline.
+        on_meta_tensors: The meta kernel will do.
+        autocast_matters: Autocast, if it is on, changes what the op does, and neither knows of it.
+    """
+
+    op: OpOverload
+    closed_form: ClosedForm | None
+    on_meta_tensors: bool
+    autocast_matters: bool
 
 
-@functools.cache
-def autocast_matters(op: OpOverload) -> bool:
-    """Would autocast, if it is on, change what the op does? No cheap means knows of it."""
-    return str(op) in CHANGED_BY_AUTOCAST or _torch.has_autocast_kernel(op)
+_known: dict[int, Means] = {}
 
 
-def closed_form(op: OpOverload) -> Means | None:
-    """The formula for an op's outputs: the place where the closed forms come in; none so far."""
-    return None
+def means_for(op: OpOverload) -> Means:
+    """The means to the metadata of an op's outputs."""
+    means = _known.get(id(op))
+    if means is None:
+        autocast_matters = str(op) in CHANGED_BY_AUTOCAST or _torch.has_autocast_kernel(op)
+        on_meta_tensors = _why_not_meta_tensors(op) is None
+        means = _known[id(op)] = Means(op, closed_form(op), on_meta_tensors, autocast_matters)
+    return means
 
 
 def _why_not_meta_tensors(op: OpOverload) -> str | None:

@@ -42,7 +42,7 @@ _DEVICES = frozenset({"cpu"} if torch.version.cuda is None else {"cpu", "cuda"})
 
 
 # Python kernels take up to milliseconds. torch keeps their answers too, under much the same key.
-# Floats, which may be others at every step, are no part of it: the last ones stand beside the answer.
+# Floats, which may be others at every step, are no part of it: the last ones stand beside.
 _known: BoundedMap[tuple[list[float], OutputMeta]] = BoundedMap("metadata", 2048)
 
 
@@ -72,7 +72,7 @@ def output_meta(schema: OpSchema) -> OutputMeta:
 
 
 def _key(item: Any, floats: list[float]) -> Hashable:
-    """Equal for arguments of which a kernel sees the same, save floats, which are added to those."""
+    """Equal for arguments of which a kernel sees the same; floats are added to `floats` instead."""
     kind = type(item)
     if kind is DTensorSpec:
         meta: TensorMeta = item.tensor_meta
@@ -83,7 +83,7 @@ def _key(item: Any, floats: list[float]) -> Hashable:
         return meta
     if kind is float:
         floats.append(item)
-        return kind
+        return float
     if kind in _NUMBERS:
         return kind, item  # 1, 1.0 and True are equal
     if kind is list or kind is tuple:

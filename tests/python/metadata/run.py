@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 
 from shardprop.metadata.admitted import ADMITTED
-from shardprop.metadata.classes import autocast_matters
+from shardprop.metadata.classes import means_for
 
 from ..parity.meshes import ensure_process_group
 from ..parity.opinfo_recorder import RecordedCall
@@ -48,7 +48,7 @@ class Report:
         expected = torchs(call, context)
         with device_looked_at() as looked:
             direct = by_meta_tensors(call, context)
-        unchanged = "autocast" not in context.name or not autocast_matters(find_op(call.op))
+        unchanged = "autocast" not in context.name or not means_for(find_op(call.op)).autocast_matters
         answered = direct.error is None and unchanged
         # What is admitted and answers is what users get.
         answer = direct if answered and call.op in ADMITTED else ours(call, context)
