@@ -424,8 +424,13 @@ def no_mode_dispatch() -> AbstractContextManager[object]:
     A tracer may have put torch's dispatcher in Python to work, which prefers kernels in Python:
     they can have other strides for dims of size 1, and refuse more. Then it goes on to choose.
     """
-    tracing = torch._C._dispatch_tls_is_dispatch_key_included(_KEY.PythonDispatcher)
-    return torch._C._ForceDispatchKeyGuard(*(_TRACERS_KERNELS_ONLY if tracing else _KERNELS_ONLY))
+    keys = _TRACERS_KERNELS_ONLY if python_chooses_kernels() else _KERNELS_ONLY
+    return torch._C._ForceDispatchKeyGuard(*keys)
+
+
+def python_chooses_kernels() -> bool:
+    """Has a tracer put torch's dispatcher in Python to work?"""
+    return torch._C._dispatch_tls_is_dispatch_key_included(_KEY.PythonDispatcher)
 
 
 def kernel_state() -> tuple[object, ...]:
@@ -434,7 +439,7 @@ def kernel_state() -> tuple[object, ...]:
         torch.get_default_dtype(),
         torch.is_inference_mode_enabled(),
         torch.are_deterministic_algorithms_enabled(),
-        torch._C._dispatch_tls_is_dispatch_key_included(_KEY.PythonDispatcher),
+        python_chooses_kernels(),
     )
 
 

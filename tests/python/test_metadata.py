@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from shardprop import _torch
 from shardprop.metadata import class_of, output_meta
 from shardprop.metadata.admitted import ADMITTED
-from shardprop.metadata.classes import FAKE_TENSORS, META_TENSORS
+from shardprop.metadata.classes import CLOSED_FORM, FAKE_TENSORS, META_TENSORS
 from shardprop.metadata.left_out import LEFT_OUT
 
 from .metadata.calls import schema_of, variants
@@ -99,8 +99,9 @@ def test_the_fake_mode_catches_no_admitted_op_with_another_result() -> None:
 
 def test_classes_have_reasons() -> None:
     names = {
-        aten.mm.default: META_TENSORS,
-        aten.native_layer_norm.default: FAKE_TENSORS,
+        aten.mm.default: CLOSED_FORM,
+        aten.native_layer_norm.default: CLOSED_FORM,
+        aten._cdist_forward.default: META_TENSORS,
         aten.empty.memory_format: FAKE_TENSORS,
         aten.matmul.default: FAKE_TENSORS,
     }

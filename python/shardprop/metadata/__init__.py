@@ -13,8 +13,10 @@ error: whatever it raises, the next one is asked, and at last torch.
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _torch
-from .._torch import OpSchema
+from .._torch import DTensorSpec, OpSchema, TensorMeta
 from ..closed_forms import DECLINED
 from ..engine import OutputMeta
 from . import fake_tensors, meta_tensors
@@ -35,7 +37,9 @@ def output_meta(schema: OpSchema) -> OutputMeta:
     if not (_torch.is_autocast_on() and means.autocast_matters):
         if means.closed_form is not None:
             meta = means.closed_form(schema.args_schema, schema.kwargs_schema)
-            if meta is not DECLINED:
+            if meta is not DECLINED and not (
+                _torch.python_chooses_kernels() and _has_size_one(schema, meta)
+            ):
                 return meta  # type: ignore[return-value]
         if means.on_meta_tensors:
             try:
@@ -45,3 +49,15 @@ def output_meta(schema: OpSchema) -> OutputMeta:
     if _torch.may_be_symbolic():
         return _torch.torch_output_meta(schema)  # type: ignore[no-any-return]
     return fake_tensors.output_meta(schema)
+
+
+def _has_size_one(schema: OpSchema, meta: Any) -> bool:
+    """Is a size 1 among the operands' or outputs'? A kernel in Python may give such a dim another
+    stride than the one in C++, which the closed forms follow."""
+    operands = [
+        spec.tensor_meta
+        for spec in _torch.tree_leaves(schema.args_schema)
+        if isinstance(spec, DTensorSpec)
+    ]
+    outputs = [meta] if isinstance(meta, TensorMeta) else meta or []
+    return any(each is not None and 1 in each.shape for each in (*operands, *outputs))
