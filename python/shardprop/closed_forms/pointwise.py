@@ -184,10 +184,15 @@ def _lists(
         scalars = ("self", "exponent")
         yield f"{packet}.ScalarList", _form(("self",), scalars, promotion, kinds, flags, lists=True)
     else:
-        number = ("self", "scalar")
-        yield f"{packet}.Scalar", _form(number, None, promotion, kinds, flags, lists=True)
-        scalars = ("self", "scalars")
-        yield f"{packet}.ScalarList", _form(scalars, None, promotion, kinds, flags, lists=True)
+        if name in ("maximum", "minimum"):  # these clamp
+            kinds = _Kinds.FLOAT
+        for overload, number in (("Scalar", "scalar"), ("ScalarList", "scalars")):
+            numbers = ("self", number)
+            promoted = ("self",) if name in ("maximum", "minimum") else numbers
+            yield (
+                f"{packet}.{overload}",
+                _form(numbers, promoted, promotion, kinds, flags, lists=True),
+            )
 
 
 def _others() -> Iterator[tuple[str, Form]]:
@@ -199,19 +204,20 @@ def _others() -> Iterator[tuple[str, Form]]:
         yield f"div{suffix}.Scalar_mode", _form(both, None, rounded, _NUMBERS, alike)
         limits = ("self", "min", "max")
         limited = flags | _Flags.LIMITED
-        yield f"clamp{suffix}", _form(("self",), limits, kinds=_NUMBERS, flags=limited)
+        # torch 2.15 refuses limits that a whole dtype cannot hold.
+        own = ("self",)
+        yield f"clamp{suffix}", _form(own, own, kinds=_Kinds.FLOAT, flags=limited)
         yield f"clamp{suffix}.Tensor", _form(limits, None, kinds=_NUMBERS, flags=limited)
         for limit in ("min", "max"):
             pair = ("self", limit)
-            yield f"clamp_{limit}{suffix}", _form(("self",), pair, kinds=_NUMBERS, flags=flags)
+            yield f"clamp_{limit}{suffix}", _form(own, own, kinds=_Kinds.FLOAT, flags=flags)
             tensor = _form(pair, None, kinds=_NUMBERS, flags=flags)
             yield f"clamp_{limit}{suffix}.Tensor", tensor
             packet = f"_foreach_clamp_{limit}{suffix}"
             yield f"{packet}.List", _form(both, flags=flags, kinds=_NUMBERS, lists=True)
-            number = ("self", "scalar")
             yield (
                 f"{packet}.Scalar",
-                _form(("self",), number, flags=flags, kinds=_NUMBERS, lists=True),
+                _form(own, own, flags=flags, kinds=_Kinds.FLOAT, lists=True),
             )
         three = ("self", "tensor1", "tensor2")
         strict = flags | _Flags.SAME_DTYPE
