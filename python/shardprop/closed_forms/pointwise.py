@@ -275,15 +275,16 @@ _BACKWARD = {
     "softplus_backward": ("grad_output", "self"),
     "tanh_backward": ("grad_output", "output"),
     "threshold_backward": ("grad_output", "self"),
-    "native_dropout_backward": ("grad_output", "mask"),
 }
 
 
 def _backward() -> Iterator[tuple[str, Form]]:
     flags = _Flags.UNIFORM | _Flags.SAME_DTYPE
     for name, operands in _BACKWARD.items():
-        promoted = operands[:1] if name == "native_dropout_backward" else operands
-        yield name, _form(operands, promoted, kinds=_Kinds.FLOAT, flags=flags)
+        yield name, _form(operands, None, kinds=_Kinds.FLOAT, flags=flags)
+    dropout = ("grad_output", "mask")
+    flags = _Flags.ROW_MAJOR  # its result has the format that the gradient looks to be of
+    yield "native_dropout_backward", _form(dropout, dropout[:1], kinds=_Kinds.FLOAT, flags=flags)
 
 
 def pointwise_forms() -> Iterator[tuple[str, Form]]:
