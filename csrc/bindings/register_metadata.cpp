@@ -397,18 +397,7 @@ void configure_metadata(const py::dict& types, std::vector<py::object> dtypes,
   all.formats = std::move(formats);
 }
 
-}  // namespace
-
-void register_metadata(py::module_& module) {
-  module.def("configure_metadata", &configure_metadata, py::arg("types"), py::arg("dtypes"),
-             py::arg("formats"),
-             "Tell the core torch's types, dtypes and memory formats. Called once, on import.");
-  py::class_<ClosedForm>(module, "ClosedForm", "An op's output metadata from its operands' alone.")
-      .def(py::init<const std::string&, std::vector<std::int64_t>, const std::vector<std::string>&,
-                    const std::vector<unsigned>&, const py::list&, unsigned>(),
-           py::arg("family"), py::arg("params"), py::arg("names"), py::arg("masks"),
-           py::arg("defaults"), py::arg("options"))
-      .def("__call__", &ClosedForm::operator(), py::arg("args"), py::arg("kwargs"));
+py::dict value_kinds() {
   py::dict kinds;
   kinds["none"] = unsigned{kNone};
   kinds["tensor"] = unsigned{kTensor};
@@ -424,7 +413,22 @@ void register_metadata(py::module_& module) {
   kinds["text"] = unsigned{kText};
   kinds["false"] = unsigned{kFalse};
   kinds["scalars"] = unsigned{kScalarList};
-  module.attr("VALUE_KINDS") = kinds;
+  return kinds;
+}
+
+}  // namespace
+
+void register_metadata(py::module_& module) {
+  module.def("configure_metadata", &configure_metadata, py::arg("types"), py::arg("dtypes"),
+             py::arg("formats"),
+             "Tell the core torch's types, dtypes and memory formats. Called once, on import.");
+  py::class_<ClosedForm>(module, "ClosedForm", "An op's output metadata from its operands' alone.")
+      .def(py::init<const std::string&, std::vector<std::int64_t>, const std::vector<std::string>&,
+                    const std::vector<unsigned>&, const py::list&, unsigned>(),
+           py::arg("family"), py::arg("params"), py::arg("names"), py::arg("masks"),
+           py::arg("defaults"), py::arg("options"))
+      .def("__call__", &ClosedForm::operator(), py::arg("args"), py::arg("kwargs"));
+  module.def("value_kinds", &value_kinds, "The bits of what an argument may be, by name.");
 }
 
 }  // namespace shardprop::bindings

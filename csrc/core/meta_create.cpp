@@ -82,7 +82,8 @@ bool to_copy(Call& call) {
   const DType dtype = call.dtype_or(static_cast<int>(call.param(0)), self->dtype);
   const Format format = call.format_or(static_cast<int>(call.param(1)), Format::kPreserve);
   // torch gets there by up to three steps, which agree where the layout is dense.
-  if (!(is_dense(*self) || is_one_repeated(*self)) || numel(self->shape) == 0) return false;
+  const bool copies = is_one_repeated(*self) && dtype != self->dtype;
+  if (!(is_dense(*self) || copies) || numel(self->shape) == 0) return false;
   const auto strides = copied_strides(*self, format);
   return strides && call.give({self->shape, *strides, dtype});
 }

@@ -127,7 +127,7 @@ bool alpha_fits(const Call& call, DType result) {
 // clamp and its like, which refuse to have nothing to do.
 bool has_limit(const Call& call) {
   for (int slot = 1; slot < call.slots(); ++slot) {
-    if (takes(call.param(kDTypeSlots), slot) && !call.absent(slot)) return true;
+    if (!call.absent(slot)) return true;
   }
   return false;
 }

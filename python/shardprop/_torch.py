@@ -338,40 +338,6 @@ def torch_output_meta(schema: OpSchema) -> Any:
     return propagator()._propagate_tensor_meta_non_cached(schema)
 
 
-# In the order of csrc/core/tensor_meta.h.
-DTYPES = [
-    torch.bool,
-    torch.uint8,
-    torch.int8,
-    torch.int16,
-    torch.int32,
-    torch.int64,
-    torch.float16,
-    torch.bfloat16,
-    torch.float32,
-    torch.float64,
-    torch.complex64,
-    torch.complex128,
-    torch.uint64,
-]
-MEMORY_FORMATS = [
-    torch.contiguous_format,
-    torch.preserve_format,
-    torch.channels_last,
-    torch.channels_last_3d,
-]
-
-
-def types_of_arguments() -> dict[str, object]:
-    """What the core knows the arguments of ops by, beside DTensorSpec and TensorMeta."""
-    return {
-        "Size": torch.Size,
-        "device": torch.device,
-        "strided": torch.strided,
-        "get_default_dtype": torch.get_default_dtype,
-    }
-
-
 def takes_numbers_as_tensors(op: OpOverload) -> bool:
     """Does the op take a Python number where its schema says Tensor?"""
     name: str = op._schema.name

@@ -27,7 +27,11 @@ from .recorded_calls import Recorder
 aten = torch.ops.aten
 
 # What a CPU build of torch says where even fake tensors of a GPU need the GPU.
-LACKS_DEVICE = ("not linked with support for cuda", "not compiled with CUDA")
+LACKS_DEVICE = (
+    "not linked with support for cuda",
+    "not compiled with CUDA",
+    "Found no NVIDIA driver",
+)
 # Calls per op that have to be tried before one is answered, at most.
 MOST_TRIES = 300
 

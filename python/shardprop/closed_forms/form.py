@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpOverload, TensorMeta
 from ..engine import OutputMeta
@@ -50,7 +52,7 @@ class Form:
     may_lack: tuple[str, ...] = ()
 
 
-_KINDS = _core.VALUE_KINDS
+_KINDS = _core.value_kinds()
 
 
 def _mask(*kinds: str) -> int:
@@ -116,13 +118,39 @@ def bind(op: OpOverload, form: Form) -> ClosedForm:
     )
 
 
+# Both in the order of csrc/core/tensor_meta.h.
+_DTYPES = [
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+    torch.complex128,
+    torch.uint64,
+]
+_MEMORY_FORMATS = [
+    torch.contiguous_format,
+    torch.preserve_format,
+    torch.channels_last,
+    torch.channels_last_3d,
+]
+
 _core.configure_metadata(
     {
         "DTensorSpec": DTensorSpec,
         "TensorMeta": TensorMeta,
         "DECLINED": DECLINED,
-        **_torch.types_of_arguments(),
+        "Size": torch.Size,
+        "device": torch.device,
+        "strided": torch.strided,
+        "get_default_dtype": torch.get_default_dtype,
     },
-    _torch.DTYPES,
-    _torch.MEMORY_FORMATS,
+    _DTYPES,
+    _MEMORY_FORMATS,
 )

@@ -184,10 +184,15 @@ def _lists(
         scalars = ("self", "exponent")
         yield f"{packet}.ScalarList", _form(("self",), scalars, promotion, kinds, flags, lists=True)
     else:
-        number = ("self", "scalar")
-        yield f"{packet}.Scalar", _form(number, None, promotion, kinds, flags, lists=True)
-        scalars = ("self", "scalars")
-        yield f"{packet}.ScalarList", _form(scalars, None, promotion, kinds, flags, lists=True)
+        if name in ("maximum", "minimum"):  # these clamp
+            kinds = _Kinds.FLOAT
+        for overload, number in (("Scalar", "scalar"), ("ScalarList", "scalars")):
+            numbers = ("self", number)
+            promoted = ("self",) if name in ("maximum", "minimum") else numbers
+            yield (
+                f"{packet}.{overload}",
+                _form(numbers, promoted, promotion, kinds, flags, lists=True),
+            )
 
 
 def _others() -> Iterator[tuple[str, Form]]:
@@ -199,19 +204,20 @@ def _others() -> Iterator[tuple[str, Form]]:
         yield f"div{suffix}.Scalar_mode", _form(both, None, rounded, _NUMBERS, alike)
         limits = ("self", "min", "max")
         limited = flags | _Flags.LIMITED
-        yield f"clamp{suffix}", _form(("self",), limits, kinds=_NUMBERS, flags=limited)
+        # torch 2.15 refuses limits that a whole dtype cannot hold.
+        own = ("self",)
+        yield f"clamp{suffix}", _form(own, own, kinds=_Kinds.FLOAT, flags=limited)
         yield f"clamp{suffix}.Tensor", _form(limits, None, kinds=_NUMBERS, flags=limited)
         for limit in ("min", "max"):
             pair = ("self", limit)
-            yield f"clamp_{limit}{suffix}", _form(("self",), pair, kinds=_NUMBERS, flags=flags)
+            yield f"clamp_{limit}{suffix}", _form(own, own, kinds=_Kinds.FLOAT, flags=flags)
             tensor = _form(pair, None, kinds=_NUMBERS, flags=flags)
             yield f"clamp_{limit}{suffix}.Tensor", tensor
             packet = f"_foreach_clamp_{limit}{suffix}"
             yield f"{packet}.List", _form(both, flags=flags, kinds=_NUMBERS, lists=True)
-            number = ("self", "scalar")
             yield (
                 f"{packet}.Scalar",
-                _form(("self",), number, flags=flags, kinds=_NUMBERS, lists=True),
+                _form(own, own, flags=flags, kinds=_Kinds.FLOAT, lists=True),
             )
         three = ("self", "tensor1", "tensor2")
         strict = flags | _Flags.SAME_DTYPE
@@ -269,15 +275,16 @@ _BACKWARD = {
     "softplus_backward": ("grad_output", "self"),
     "tanh_backward": ("grad_output", "output"),
     "threshold_backward": ("grad_output", "self"),
-    "native_dropout_backward": ("grad_output", "mask"),
 }
 
 
 def _backward() -> Iterator[tuple[str, Form]]:
     flags = _Flags.UNIFORM | _Flags.SAME_DTYPE
     for name, operands in _BACKWARD.items():
-        promoted = operands[:1] if name == "native_dropout_backward" else operands
-        yield name, _form(operands, promoted, kinds=_Kinds.FLOAT, flags=flags)
+        yield name, _form(operands, None, kinds=_Kinds.FLOAT, flags=flags)
+    dropout = ("grad_output", "mask")
+    flags = _Flags.ROW_MAJOR  # its result has the format that the gradient looks to be of
+    yield "native_dropout_backward", _form(dropout, dropout[:1], kinds=_Kinds.FLOAT, flags=flags)
 
 
 def pointwise_forms() -> Iterator[tuple[str, Form]]:
