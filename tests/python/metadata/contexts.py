@@ -70,6 +70,7 @@ def _default_dtype() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _deterministic() -> Iterator[None]:
+    FakeTensorMode.cache_clear()  # torch's key does not hold this setting: it would not refuse
     torch.use_deterministic_algorithms(True)
     try:
         with _below_autograd():

@@ -12,7 +12,7 @@ from ..parity.sketch import Sketch, leaves, map_leaves
 from .compare import by_meta_tensors
 from .contexts import EVERYWHERE
 
-__all__ = ["has_elements", "read", "write"]
+__all__ = ["faults", "has_elements", "read", "write"]
 
 _FILE = Path(__file__).with_name("samples.txt")
 
@@ -61,11 +61,11 @@ def write(by_op: Mapping[str, Iterable[RecordedCall]]) -> None:
     lines = []
     for _, calls in sorted(by_op.items()):
         written = {_line(call): call for call in calls}
-        lines.append(min(written, key=lambda line: (*_faults(written[line]), len(line))))
+        lines.append(min(written, key=lambda line: (*faults(written[line]), len(line))))
     _FILE.write_text("".join(f"{line}\n" for line in lines))
 
 
-def _faults(call: RecordedCall) -> tuple[bool, bool, bool]:
+def faults(call: RecordedCall) -> tuple[bool, bool, bool]:
     """What speaks against keeping a call, the gravest first."""
     shapes = [sketch.shape for sketch in leaves(Sketch, (*call.args, *call.kwargs.values()))]
     refused = by_meta_tensors(call, EVERYWHERE[0]).error is not None
