@@ -26,6 +26,7 @@ from torch.distributed.tensor import _sharding_prop
 
 import shardprop
 from shardprop import _core, _torch, decision, held, propagator
+from shardprop.engine import Arguments
 from shardprop.rules import FollowRule
 
 from .conftest import MESHES
@@ -50,8 +51,9 @@ THEIRS: tuple[Stage, ...] = (
 OURS: tuple[Stage, ...] = (
     (decision, "output_meta", "output metadata"),
     (decision, "question_of", "reading the arguments"),
-    (held.HeldDecisions, "_rows_for", "rule, or its rows looked up"),
-    (FollowRule, "choose", "rule, or its rows looked up"),
+    (Arguments, "rows", "rule, or what is held"),
+    (held.HeldDecisions, "choose", "rule, or what is held"),
+    (FollowRule, "choose", "rule, or what is held"),
     (_core, "signature", "reading the arguments"),
     (held, "prepare", "reading the arguments"),
     (_core, "decide", "the core: expansion, search, prices"),

@@ -297,15 +297,23 @@ class Prepared(NamedTuple):
     is_sequence: bool
 
 
-def prepare(question: Question, rule: Any, rows: Sequence[Any] | None = None) -> Prepared:
+def prepare(
+    question: Question,
+    rule: Any,
+    rows: Sequence[Any] | None = None,
+    seen: Arguments | None = None,
+) -> Prepared:
     """Gather the core's arguments; ask the rule for its rows unless they are given.
+
+    `seen` is what a walk over the arguments found, if there was one.
 
     Raises:
         _core.Unsupported: the core does not handle this; its text is the reason.
         Exception: what the rule function raises.
     """
     operands = question.operands
-    seen = Arguments(question, rule)
+    if seen is None:
+        seen = Arguments(question, rule)
     mesh = question.mesh if seen.mesh is None else seen.mesh
     if mesh is None:
         raise _core.Unsupported("op without a mesh")

@@ -134,39 +134,41 @@ class HeldDecisions:
         if signature is None:
             return choose(question, rule)
         visible, layouts, sizes, floats = signature
-        rows, held = self._rows_for(question, rule, visible, sizes, floats)
-        if not held:
-            return answer(prepare(question, rule, rows))
+        key = id(rule), id(question.rule_op), visible
+        known = self._rows.get(key)
+        variants = () if known is None else known.variants
+        for variant in variants:
+            if variant.hold(question, sizes, floats):
+                return self._choose(question, rule, variant.rows, None, layouts)
+        seen = Arguments(question, rule)
+        rows = seen.rows()
+        if not _are_values(rows):
+            return answer(prepare(question, rule, rows, seen))
+        reads = _reads(seen) if variants and _is_known(rule) else None
+        kept = (v for v in variants if v.reads is not None)
+        newest = _Rows(rows, sizes, floats, reads)
+        self._rows.put(key, _RowsOfRule(rule, question.rule_op, (newest, *kept)[:_VARIANTS]))
+        return self._choose(question, rule, rows, seen, layouts)
+
+    def _choose(
+        self,
+        question: Question,
+        rule: Any,
+        rows: Sequence[Any],
+        seen: Arguments | None,
+        layouts: bytes,
+    ) -> Choice:
+        """The choice among rows that are held."""
         key = id(rows), id(question.op), layouts, options(question, rule), _outline(question)
         known = self._decisions.get(key)
         if known is not None:
             for decided in known.variants:
                 if decided.region.contains(question.operands):
                     return decided.choice
-        prepared = prepare(question, rule, rows)
+        prepared = prepare(question, rule, rows, seen)
         choice = answer(prepared)
         self._decisions.put(key, _next(known, rows, prepared, choice, question))
         return choice
-
-    def _rows_for(
-        self, question: Question, rule: Any, visible: bytes, sizes: bytes, floats: bytes
-    ) -> tuple[Sequence[Any], bool]:
-        """The rows, and whether they are held."""
-        key = id(rule), id(question.rule_op), visible
-        known = self._rows.get(key)
-        variants = () if known is None else known.variants
-        for variant in variants:
-            if variant.hold(question, sizes, floats):
-                return variant.rows, True
-        arguments = Arguments(question, rule)
-        rows = arguments.rows()
-        if not _are_values(rows):
-            return rows, False
-        reads = _reads(arguments) if variants and _is_known(rule) else None
-        kept = (v for v in variants if v.reads is not None)
-        newest = _Rows(rows, sizes, floats, reads)
-        self._rows.put(key, _RowsOfRule(rule, question.rule_op, (newest, *kept)[:_VARIANTS]))
-        return rows, True
 
 
 def _reads(arguments: Arguments) -> Reads | None:
