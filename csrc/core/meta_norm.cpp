@@ -56,7 +56,7 @@ bool give_if(Call& call, bool is_there, const TensorMeta& like) {
 
 }  // namespace
 
-// self, dim, half_to_float. Parameter 0: whether to float from half alone.
+// self, dim, half_to_float (which is declined)
 bool softmax(Call& call) {
   const TensorMeta* self = call.tensor(0);
   const auto dim = call.integer(1);
