@@ -2,8 +2,9 @@
 
 Placements are those of a program that runs well: tokens over all mesh dims but the last, features
 over the last, so that nothing is communicated and what is timed is the miss. "first": nothing is
-in any cache, torch's or ours. "forgotten": only the decisions are; what is known of ops, meshes and
-rules stays, as in a program that meets a new shape.
+in any cache, torch's or ours. "forgotten": torch has forgotten its decisions, and nothing else is
+forgotten; we look the answer up by the region of sizes it holds for, as in a program that meets a
+new shape, while torch still has the metadata, which for a new shape it would have to find.
 
 `who` is also "floor", the same call with a stub in the place of the propagation that gives the
 known answer, so that no propagation could be faster; and "hit", the call that torch's cache
