@@ -98,6 +98,9 @@ def coverage(
     - custom handler: nobody, torch's dispatcher runs a function that asks for no decision
     - fallback: torch's own code
 
+    Beside it, how the shapes of the op's outputs are found: by a closed form, by its meta kernel,
+    or on fake tensors (--json tells the reason).
+
     Percentages are of the ops that --op leaves. Exit codes:
 
     - 0: none of them falls back, save the exceptions that are shown with their reasons
@@ -136,12 +139,16 @@ def _print_coverage(found: Coverage, shown: Coverage) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=120)
-    ops = Table("op", "who decides", "how", "reached", box=None)
+    ops = Table("op", "who decides", "how", "metadata", "reached", box=None)
     for op in shown.ops:
         reached = "in inference mode" if op.composite else ""
         how = op.how or ""
         ops.add_row(
-            op.op, op.decider.value, f"{how}: {op.exception}" if op.exception else how, reached
+            op.op,
+            op.decider.value,
+            f"{how}: {op.exception}" if op.exception else how,
+            op.metadata.name,
+            reached,
         )
     console.print(ops, markup=False)
     usual = found.reached_always()

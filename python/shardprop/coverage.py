@@ -13,6 +13,7 @@ import torch
 from . import _torch, registry
 from ._torch import OpOverload
 from .decision import rule_of
+from .metadata import OpClass, class_of
 from .op_facts import op_facts
 
 __all__ = ["EXCEPTIONS", "Coverage", "Decider", "OpCoverage", "coverage"]
@@ -40,12 +41,14 @@ class OpCoverage:
         decider: Who decides it.
         how: By which of torch's ways where it falls back; the function where it is handled.
         composite: Autograd takes it apart before DTensor sees it, except in inference mode.
+        metadata: By which means the metadata of its outputs is found, and why by no cheaper one.
     """
 
     op: str
     decider: Decider
     how: str | None
     composite: bool
+    metadata: OpClass
 
     @property
     def exception(self) -> str | None:
@@ -105,6 +108,8 @@ class Coverage:
                 "how": op.how,
                 "composite": op.composite,
                 "exception": op.exception,
+                "metadata": op.metadata.name,
+                "metadata_reason": op.metadata.reason,
             }
             for op in self.ops
         ]
@@ -146,7 +151,7 @@ def _covered(ops: Iterable[OpOverload]) -> Iterable[OpCoverage]:
             decider, how = Decider.CUSTOM_HANDLER, getattr(handler, "__name__", repr(handler))
         else:
             decider, how = _who_decides(op)
-        yield OpCoverage(str(op), decider, how, _torch.comes_apart_above(op))
+        yield OpCoverage(str(op), decider, how, _torch.comes_apart_above(op), class_of(op))
 
 
 def _who_decides(op: OpOverload) -> tuple[Decider, str | None]:

@@ -16,7 +16,14 @@ from shardprop.coverage import Coverage, Decider
 # At least this share must be decided by the core, by torch's rules or by ours.
 LEAST_BY_RULE_PERCENT = {"2.13": (53.0, 77.3), "2.15": (55.6, 80.5)}
 
-FIELDS = {"op": str, "decider": str, "how": (str, type(None)), "composite": bool}
+FIELDS = {
+    "op": str,
+    "decider": str,
+    "how": (str, type(None)),
+    "composite": bool,
+    "metadata": str,
+    "metadata_reason": str,
+}
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +96,9 @@ def test_json_has_a_summary_that_adds_up_and_a_row_per_op(found: Coverage) -> No
     for row in values["ops"]:
         assert set(row) == {*FIELDS, "exception"}
         assert all(isinstance(row[name], kind) for name, kind in FIELDS.items()), row
+        assert row["metadata_reason"]
+    means = {row["metadata"] for row in values["ops"]}
+    assert means == {"closed form", "meta tensors", "fake tensors"}
 
 
 def test_op_filters_by_a_part_of_the_name() -> None:
@@ -112,7 +122,7 @@ def test_table_shows_what_json_says() -> None:
     code, output = run("--op", "aten.mm.default")
     assert code == 0
     lines = [line.split() for line in output.splitlines()]
-    assert ["aten.mm.default", "core", "rule"] in lines
+    assert ["aten.mm.default", "core", "rule", "closed", "form"] in lines
     assert ["core", "rule", "1", "100.00", "1", "100.00"] in lines
 
 
