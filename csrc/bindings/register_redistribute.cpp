@@ -5,7 +5,6 @@
 
 #include "decode.h"
 #include "greedy.h"
-#include "lru_cache.h"
 #include "redistribute.h"
 #include "register.h"
 #include "set_order.h"
@@ -196,28 +195,6 @@ void register_redistribute(py::module_& module) {
         return py::bytes(Decoder().spec_key(spec, by_address));
       },
       py::arg("spec"), py::arg("by_address") = false);
-  py::class_<LruCache<std::string, py::object>>(
-      module, "Cache", "Objects by key; the least recently used go first. Not for several threads.")
-      .def(py::init<std::size_t>(), py::arg("capacity"))
-      .def(
-          "get",
-          [](LruCache<std::string, py::object>& cache, const std::string& key) {
-            const py::object* found = cache.find(key);
-            return found == nullptr ? py::object(py::none()) : *found;
-          },
-          py::arg("key"))
-      .def("put", &LruCache<std::string, py::object>::insert, py::arg("key"), py::arg("value"),
-           py::arg("bytes"))
-      .def("clear", &LruCache<std::string, py::object>::clear)
-      .def_property_readonly("bytes", &LruCache<std::string, py::object>::bytes)
-      .def_property_readonly(
-          "hits", [](const LruCache<std::string, py::object>& c) { return c.stats().hits; })
-      .def_property_readonly(
-          "misses", [](const LruCache<std::string, py::object>& c) { return c.stats().misses; })
-      .def_property_readonly(
-          "evictions",
-          [](const LruCache<std::string, py::object>& c) { return c.stats().evictions; })
-      .def("__len__", &LruCache<std::string, py::object>::size);
   module.def("set_order", &set_order, py::arg("hashes"));
   module.def("hash_int_pair", &hash_int_pair, py::arg("first"), py::arg("second"));
 }

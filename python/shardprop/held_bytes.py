@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from . import _core
+
 __all__ = ["CacheStats", "held_bytes"]
 
 _CONTAINERS = (tuple, list, dict, set, frozenset)
@@ -51,6 +53,8 @@ def held_bytes(roots: Iterable[object]) -> int:
             continue
         seen.add(id(item))
         total += sys.getsizeof(item)
+        if isinstance(item, _core.Region):
+            total += item.nbytes
         if isinstance(item, _CONTAINERS) or _is_ours(item):
             waiting += gc.get_referents(item)
     return total

@@ -168,7 +168,7 @@ def enabled(*, policy: str = "torch", strict: bool = False) -> Iterator[None]:
 
 def stats() -> Stats:
     """What decided so far, and why when it was not the core."""
-    return _recorder.snapshot({"plans": redistribution.cache_stats(), **stats_of_maps()})
+    return _recorder.snapshot(stats_of_maps())
 
 
 def reset_stats() -> None:

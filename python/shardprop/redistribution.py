@@ -10,8 +10,8 @@ from typing import Any
 
 from . import _core, _torch
 from ._torch import DTensorSpec, Placement, TransformInfo
+from .bounded import BoundedMap
 from .errors import ShardpropError
-from .held_bytes import CacheStats
 from .meshes import core_mesh
 from .sizes import is_symbolic
 from .stats import Recorder
@@ -20,8 +20,6 @@ from .symbolic import symbolic_cost
 __all__ = ["Plan", "Redistribution", "Step"]
 
 _PLANS_HELD = 4096
-# What a held plan takes beside its keys, roughly: a list, and a TransformInfo per step.
-_BYTES_PER_STEP = 400
 
 
 @dataclass(frozen=True)
@@ -59,19 +57,12 @@ class Redistribution:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._lock = threading.Lock()
-        self._plans = _core.Cache(_PLANS_HELD)
+        self._plans: BoundedMap[list[Any]] = BoundedMap("plans", _PLANS_HELD)
         self._decision = threading.local()
-
-    def cache_stats(self) -> CacheStats:
-        """What the cache of plans holds."""
-        with self._lock:
-            return CacheStats(len(self._plans), _PLANS_HELD, int(self._plans.bytes))
 
     def clear(self) -> None:
         """Forget all plans."""
-        with self._lock:
-            self._plans.clear()
+        self._plans.clear()
 
     @contextmanager
     def one_decision(self) -> Iterator[None]:
@@ -155,7 +146,7 @@ class Redistribution:
                 raise _core.Unsupported("shapes of several ranks in a plan")
             force = _torch.graph_plan_wanted(use_graph_based_transform)
             key = self._key(src, dst, force)
-            infos = self._held(key)
+            infos = self._plans.get(key) if key else None
             if infos is None:
                 status, _, steps = _core.plan(core_mesh(src.mesh), src, dst, force)
                 if status != 0:
@@ -164,7 +155,8 @@ class Redistribution:
                     TransformInfo(mesh_dim=m, src_dst_placements=(a, b), logical_shape=shape)
                     for m, a, b, shape in steps
                 ]
-                self._hold(key, infos)
+                if key:
+                    self._plans.put(key, infos)
         except _core.Unsupported as reason:
             self._recorder.price_fell_back(str(reason))
             return _torch.torch_gen_transform_infos_non_cached(src, dst, use_graph_based_transform)
@@ -177,17 +169,6 @@ class Redistribution:
         if not source or not target:
             return b""
         return core_mesh(src.mesh).key + source + target + bytes([force_graph])
-
-    def _held(self, key: bytes) -> list[Any] | None:
-        if not key:
-            return None
-        with self._lock:
-            return self._plans.get(key)  # type: ignore[no-any-return]
-
-    def _hold(self, key: bytes, infos: list[Any]) -> None:
-        if key:
-            with self._lock:
-                self._plans.put(key, infos, 2 * len(key) + _BYTES_PER_STEP * (1 + len(infos)))
 
     def install(self) -> None:
         """Put these in the place of torch's."""

@@ -21,6 +21,7 @@ from torch.distributed.tensor.placement_types import _MaskPartial
 
 import shardprop
 from shardprop import ShardpropError, _core
+from shardprop.closed_forms import closed_form
 
 from .specs import SS, P, R, S, spec_of
 
@@ -236,7 +237,13 @@ def test_no_input_crashes_the_interpreter(mesh_of: MeshOf) -> None:
             lambda: history.cost(core_mesh, fuzzer.spec(2), fuzzer.spec(2), False),
             lambda: _core.spec_key(fuzzer.value()),
             lambda: _core.set_order(fuzzer.value()),
-            lambda: _core.Cache(fuzzer.value()),
+            lambda: _core.region(*fuzzer.arguments(core_mesh)),
+            lambda: _core.signature((fuzzer.value(), fuzzer.spec(2)), {"a": fuzzer.value()}),
+            lambda: _core.signature(fuzzer.value(), fuzzer.value()),
+            lambda: _core.group_alike([[fuzzer.value()], fuzzer.value()], fuzzer.value()),
+            lambda: closed_form(aten.mm.default)(  # type: ignore[misc]
+                (fuzzer.spec(2), fuzzer.value()), {"out_dtype": fuzzer.value()}
+            ),
             lambda: _core.Mesh(*(fuzzer.value() for _ in range(4))),
         ]
         try:
