@@ -166,6 +166,13 @@ void register_redistribute(py::module_& module) {
            }),
            py::arg("sizes"), py::arg("bandwidth"), py::arg("latency"), py::arg("coordinate"))
       .def_readonly("member", &BoundMesh::member)
+      .def_property_readonly("sizes",
+                             [](const BoundMesh& bound) {
+                               py::tuple sizes(bound.mesh.ndim);
+                               for (int m = 0; m < bound.mesh.ndim; ++m)
+                                 sizes[m] = bound.mesh.size[m];
+                               return sizes;
+                             })
       .def_property_readonly("key", [](const BoundMesh& bound) {
         // All that a plan depends on, so that equal meshes share plans whatever object they are.
         std::string key;

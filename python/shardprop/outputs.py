@@ -15,8 +15,9 @@ from ._torch import (
     TensorMeta,
 )
 from .engine import Choice, OutputMeta, Question, strided_flag
-from .kinds import has_strided, is_shard
+from .kinds import has_strided
 from .op_facts import OpFacts, op_facts
+from .rewrites import rewrite
 from .specs import make_spec
 
 __all__ = ["SpecMaker", "alike", "moves", "output_sharding"]
@@ -93,10 +94,6 @@ def moves(spec: DTensorSpec, choice: Choice, index: int) -> bool:
     return index not in choice.pinned or spec.mesh == choice.mesh
 
 
-def _is_sharded(spec: DTensorSpec) -> bool:
-    return any(map(is_shard, spec.placements))
-
-
 def _output_specs(
     facts: OpFacts, choice: Choice, meta: OutputMeta, maker: SpecMaker
 ) -> DTensorSpec | tuple[DTensorSpec | None, ...] | None:
@@ -146,34 +143,10 @@ def output_sharding(schema: OpSchema, question: Question, choice: Choice) -> Out
         return OutputSharding(output)
     wanted = [maker.wanted(spec, choice, index) for index, spec in enumerate(arguments)]
     suggestion = _suggestion(schema, wanted) if moved else None
-    rewritten = _rewrite(schema, suggestion, wanted, output, meta) if rewrites else None
+    rewritten = rewrite(schema, suggestion, wanted, output, meta) if rewrites else None
     return OutputSharding(
         output,
         rewritten if rewritten is not None else suggestion,
         needs_redistribute=moved or rewritten is not None,
         use_val_from_redistribute_schema=rewritten is not None,
     )
-
-
-def _rewrite(
-    schema: OpSchema,
-    suggestion: OpSchema | None,
-    wanted: Sequence[DTensorSpec],
-    output: Any,
-    meta: OutputMeta,
-) -> OpSchema | None:
-    """torch's rewrites of arguments that hold global sizes; None where nothing is rewritten."""
-    prop = _torch.propagator()
-    rewritten: OpSchema | None = None
-    if schema.op in prop.op_to_shape_and_stride_idx:
-        if not isinstance(output, DTensorSpec) or not isinstance(meta, TensorMeta):
-            raise _core.Unsupported("shape arguments of an op with several outputs")
-        if _is_sharded(output):
-            rewritten = prop._adjust_shape_and_stride_args(meta, suggestion or schema, output)
-    if schema.op in prop.op_to_scalar_shape_adjuster and any(map(_is_sharded, wanted)):
-        adjust = prop.op_to_scalar_shape_adjuster[schema.op]
-        rewritten = adjust(list(wanted), rewritten or suggestion or schema)
-    if schema.op in prop.squeeze_op_to_dims_variant:
-        squeezed = prop._adjust_squeeze_to_global_singletons(rewritten or suggestion or schema)
-        rewritten = squeezed if squeezed is not None else rewritten
-    return rewritten
