@@ -106,11 +106,7 @@ struct Pools {
         tensor.shape.size() != tensor.stride.size()) {
       return false;
     }
-    std::int64_t elements = 1;
-    for (const auto size : tensor.shape) {
-      if (size > kLargestNumber / elements) return false;
-      elements *= std::max<std::int64_t>(size, 1);
-    }
+    if (!is_moderate(tensor)) return false;
     const auto dtype = index_of(torch().dtypes, PyTuple_GET_ITEM(meta.ptr(), 2));
     if (!dtype || *dtype >= kOperandDTypes) return false;
     tensor.dtype = static_cast<DType>(*dtype);
@@ -228,7 +224,7 @@ std::optional<Value> decode(PyObject* object, unsigned mask, Pools& pools) {
 py::tuple as_tuple(const Dims& dims) {
   py::tuple all(static_cast<std::size_t>(dims.size()));
   for (int d = 0; d < dims.size(); ++d) {
-    PyTuple_SET_ITEM(all.ptr(), d, PyLong_FromLongLong(dims[d]));
+    PyTuple_SET_ITEM(all.ptr(), d, py::int_(dims[d]).release().ptr());
   }
   return all;
 }
@@ -257,7 +253,7 @@ py::object as_python(const Call& call) {
   py::list all(call.outputs.size());
   for (std::size_t i = 0; i < call.outputs.size(); ++i) all[i] = as_python(call.outputs[i]);
   if (call.container == Container::kList) return all;
-  return py::reinterpret_steal<py::object>(PyList_AsTuple(all.ptr()));
+  return py::tuple(std::move(all));
 }
 
 struct Slot {
@@ -308,7 +304,7 @@ class ClosedForm {
               params_,      default_dtype, Device::kOther};
     if ((options_ & kNeedsDevice) != 0) call.device = device(pools);
     if ((options_ & kEachElement) != 0) return each_element(call);
-    if (!family_(call)) return {};
+    if (!shardprop::answer(family_, call)) return {};
     if ((options_ & kReturnsNothing) != 0) return py::none();
     return as_python(call);
   }
@@ -365,7 +361,7 @@ class ClosedForm {
         }
       }
       element.outputs.clear();
-      if (!family_(element)) return {};
+      if (!shardprop::answer(family_, element)) return {};
       if ((options_ & kReturnsNothing) == 0) all[i] = as_python(element.outputs.front());
     }
     if ((options_ & kReturnsNothing) != 0) return py::none();

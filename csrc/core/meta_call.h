@@ -126,4 +126,7 @@ using Family = bool (*)(Call&);
 // The family of a name, or null.
 [[nodiscard]] Family find_family(std::string_view name);
 
+// What a family says of a call of moderate tensors, and declined if one of its outputs is not.
+[[nodiscard]] bool answer(Family family, Call& call);
+
 }  // namespace shardprop

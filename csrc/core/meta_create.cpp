@@ -4,8 +4,6 @@
 namespace shardprop {
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
-
 // Strides of a copy or of a new tensor like this one. Where a format is named, 4 and 5 dims decide
 // whether it fits; preserving keeps a dense layout.
 std::optional<Dims> copied_strides(const TensorMeta& tensor, Format format) {
@@ -13,16 +11,6 @@ std::optional<Dims> copied_strides(const TensorMeta& tensor, Format format) {
   if (last && numel(tensor.shape) == 0) return std::nullopt;
   return format == Format::kPreserve ? settled_like_strides(tensor)
                                      : format_strides(tensor.shape, format);
-}
-
-// So that no product of sizes overflows.
-bool is_moderate(const Dims& shape) {
-  std::int64_t count = 1;
-  for (const auto size : shape) {
-    if (size > kMostElements / std::max<std::int64_t>(count, 1)) return false;
-    count *= std::max<std::int64_t>(size, 1);
-  }
-  return true;
 }
 
 }  // namespace
@@ -62,7 +50,7 @@ bool like(Call& call) {
 bool new_of_sizes(Call& call) {
   const TensorMeta* self = call.tensor(0);
   const auto shape = call.sizes(static_cast<int>(call.param(0)));
-  if (self == nullptr || !shape || !is_moderate(*shape)) return false;
+  if (self == nullptr || !shape) return false;
   return call.give_new(*shape, call.dtype_or(static_cast<int>(call.param(1)), self->dtype));
 }
 

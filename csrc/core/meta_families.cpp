@@ -1,8 +1,16 @@
 #include "meta_families.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardprop {
+
+bool answer(Family family, Call& call) {
+  return family(call) && std::all_of(call.outputs.begin(), call.outputs.end(),
+                                     [](const std::optional<TensorMeta>& output) {
+                                       return !output || is_moderate(*output);
+                                     });
+}
 
 Family find_family(std::string_view name) {
   static constexpr std::pair<std::string_view, Family> kFamilies[] = {

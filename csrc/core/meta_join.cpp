@@ -73,7 +73,7 @@ bool stack(Call& call) {
   shape.insert(*d, count);
   if (*d < ndim) {
     TensorMeta joined{tensors[0].shape, {}, dtype};
-    joined.shape[*d] *= count;
+    joined.shape[*d] = times(joined.shape[*d], count);
     const auto strides = format_strides(joined.shape, joined_format(tensors));
     if (!strides) return false;
     joined.stride = *strides;

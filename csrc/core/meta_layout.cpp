@@ -53,7 +53,8 @@ Dims permuted_strides(Operands operands, const Dims& shape, Iterator iterator) {
     row_major &= d == ndim - 1 - i;
     stride[d] = next;
     // The compiled iterator lets a size of 0 make the strides beyond it 0.
-    next *= iterator == Iterator::kCompiled ? shape[d] : std::max<std::int64_t>(shape[d], 1);
+    next = times(next,
+                 iterator == Iterator::kCompiled ? shape[d] : std::max<std::int64_t>(shape[d], 1));
   }
   return row_major ? contiguous_strides(shape) : stride;
 }

@@ -40,7 +40,7 @@ bool flatten(TensorMeta& view, int start, int end) {
       return false;
     }
     if (view.shape[d] != 1) stride = std::min(stride, view.stride[d]);
-    size *= view.shape[d];
+    size = times(size, view.shape[d]);
   }
   for (int d = end; d > start; --d) {
     view.shape.erase(d);
@@ -82,7 +82,7 @@ std::optional<Dims> strides_from_the_left(const TensorMeta& tensor, const Dims& 
       int end = d;
       while (run % size != 0) {
         if (++end == view.ndim()) return std::nullopt;
-        run *= view.shape[end];
+        run = times(run, view.shape[end]);
       }
       if (end != d && !flatten(view, d, end)) return std::nullopt;
       if (run != size && !split_dim(view, d, size)) return std::nullopt;

@@ -52,9 +52,20 @@ bool can_cast(DType from, DType to) {
   return from == DType::kBool || to != DType::kBool;
 }
 
+bool is_moderate(const TensorMeta& tensor) {
+  std::int64_t count = 1;
+  for (int d = 0; d < tensor.ndim(); ++d) {
+    const auto size = std::max<std::int64_t>(tensor.shape[d], 1);
+    if (size > kMostElements / count) return false;
+    count *= size;
+    if (tensor.stride[d] > kMostElements / size) return false;
+  }
+  return true;
+}
+
 std::int64_t numel(const Dims& shape) {
   std::int64_t count = 1;
-  for (const auto size : shape) count *= size;
+  for (const auto size : shape) count = times(count, size);
   return count;
 }
 
@@ -71,7 +82,7 @@ Dims channels_last_strides(const Dims& shape) {
   std::int64_t next = 1;
   for (const int d : channels_last_order(shape.size())) {
     stride[d] = next;
-    next *= std::max<std::int64_t>(shape[d], 1);
+    next = times(next, std::max<std::int64_t>(shape[d], 1));
   }
   return stride;
 }
@@ -82,7 +93,7 @@ bool is_contiguous(const TensorMeta& tensor) {
   for (int d = tensor.ndim() - 1; d >= 0; --d) {
     if (tensor.shape[d] == 1) continue;
     if (tensor.stride[d] != next) return false;
-    next *= tensor.shape[d];
+    next = times(next, tensor.shape[d]);
   }
   return true;
 }
@@ -93,7 +104,7 @@ bool is_channels_last_contiguous(const TensorMeta& tensor) {
   for (const int d : order) {
     if (tensor.shape[d] == 1) continue;
     if (tensor.stride[d] != next) return false;
-    next *= tensor.shape[d];
+    next = times(next, tensor.shape[d]);
   }
   return !order.empty();
 }
@@ -110,7 +121,7 @@ bool is_dense(const TensorMeta& tensor) {
   std::int64_t next = 1;
   for (const int d : std::span(order.data(), static_cast<std::size_t>(count))) {
     if (tensor.stride[d] != next) return false;
-    next *= tensor.shape[d];
+    next = times(next, tensor.shape[d]);
   }
   return true;
 }
@@ -178,7 +189,7 @@ Dims dense_strides_like(const TensorMeta& tensor) {
   for (int i = 0; i < ndim; ++i) {
     const int d = order[static_cast<std::size_t>(i)];
     stride[d] = next;
-    next *= std::max<std::int64_t>(tensor.shape[d], 1);
+    next = times(next, std::max<std::int64_t>(tensor.shape[d], 1));
   }
   return stride;
 }
@@ -231,13 +242,13 @@ std::optional<Dims> view_strides(const TensorMeta& tensor, const Dims& shape) {
   std::int64_t base = tensor.ndim() == 0 ? 1 : tensor.stride[tensor.ndim() - 1];
   std::int64_t old_run = 1, new_run = 1;
   for (int from = tensor.ndim() - 1; from >= 0; --from) {
-    old_run *= tensor.shape[from];
+    old_run = times(old_run, tensor.shape[from]);
     const bool ends =
         from == 0 || (tensor.shape[from - 1] != 1 && tensor.stride[from - 1] != old_run * base);
     if (!ends) continue;
     while (to >= 0 && (new_run < old_run || shape[to] == 1)) {
       stride[to] = new_run * base;
-      new_run *= shape[to];
+      new_run = times(new_run, shape[to]);
       --to;
     }
     if (new_run != old_run) return std::nullopt;

@@ -102,6 +102,14 @@ struct TensorMeta {
   [[nodiscard]] int ndim() const { return shape.size(); }
 };
 
+// Products of sizes wrap; an answer counts only if all its tensors are moderate.
+[[nodiscard]] inline std::int64_t times(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+// No more elements, in no wider a storage, than have addresses; for more torch raises.
+inline constexpr std::int64_t kMostElements = std::int64_t{1} << 53;
+[[nodiscard]] bool is_moderate(const TensorMeta& tensor);
+
 [[nodiscard]] std::int64_t numel(const Dims& shape);
 [[nodiscard]] Dims contiguous_strides(const Dims& shape);
 // Strides of channels_last (4 dims) or channels_last_3d (5 dims).

@@ -405,6 +405,7 @@ def kernel_state() -> tuple[object, ...]:
         torch.get_default_dtype(),
         torch.is_inference_mode_enabled(),
         torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
         python_chooses_kernels(),
     )
 

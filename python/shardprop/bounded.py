@@ -37,7 +37,8 @@ class BoundedMap(Generic[V]):
     def __init__(self, name: str, capacity: int) -> None:
         self.name = name
         self._capacity = capacity
-        self._writing = threading.Lock()
+        # Reentrant: a signal handler may ask for a decision while this thread is writing.
+        self._writing = threading.RLock()
         self._entries: dict[Hashable, _Entry[V]] = {}
         with _registration:
             _maps.add(self)
@@ -53,13 +54,17 @@ class BoundedMap(Generic[V]):
     def put(self, key: Hashable, value: V) -> None:
         """Hold `value`; what was not used for long makes room."""
         with self._writing:
+            if key not in self._entries:
+                self._make_room()
             self._entries[key] = _Entry(value)
-            while len(self._entries) > self._capacity:
-                oldest = next(iter(self._entries))
-                entry = self._entries.pop(oldest)
-                if entry.used:
-                    entry.used = False
-                    self._entries[oldest] = entry
+
+    def _make_room(self) -> None:
+        while len(self._entries) >= self._capacity:
+            oldest = next(iter(self._entries))
+            entry = self._entries.pop(oldest, None)
+            if entry is not None and entry.used:
+                entry.used = False
+                self._entries[oldest] = entry
 
     def clear(self) -> None:
         """Forget all."""
@@ -80,7 +85,7 @@ class BoundedMap(Generic[V]):
 
 # Maps outlive nothing: one that its owner dropped is no longer listed.
 _maps: weakref.WeakSet[BoundedMap[Any]] = weakref.WeakSet()
-_registration = threading.Lock()
+_registration = threading.RLock()
 
 
 def stats_of_maps() -> dict[str, CacheStats]:

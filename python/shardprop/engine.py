@@ -167,7 +167,10 @@ class Arguments:
         """The rows of the rule, its function being shown the arguments as `look` makes them."""
         seen = self.args_meta, self.kwargs_meta
         args, kwargs = seen if look is None else look(*seen)
-        return self._rule.func(self.question.rule_op, args, kwargs)  # type: ignore[no-any-return]
+        rows = self._rule.func(self.question.rule_op, args, kwargs)
+        if not isinstance(rows, (list, tuple)):
+            raise _core.Unsupported(f"rows in a {type(rows).__name__}")
+        return rows
 
     def _take_mesh(self, mesh: DeviceMesh, may_differ: bool) -> None:
         """The first tensor argument's mesh counts; others must share it, save the named ones."""

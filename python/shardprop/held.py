@@ -43,6 +43,7 @@ _KINDS_HELD = 4096
 # Of one kind of question: sets of rows, and regions. A region takes up to milliseconds to find.
 _VARIANTS = 8
 
+_SCALARS = (bool, int, float, str, type(None))
 _VALUES = {Replicate, Shard, StridedShard, Partial, ShardingPlaceholder, type(None)}
 
 
@@ -60,8 +61,6 @@ class _Rows(NamedTuple):
         if reads is None:
             return sizes == self.sizes and floats == self.floats
         if reads.floats and floats != self.floats:
-            return False
-        if reads.strides and sizes != self.sizes:
             return False
         return reads.hold([spec.shape for spec in question.operands])
 
@@ -90,11 +89,15 @@ class _Decisions(NamedTuple):
 
 
 def _is_known(rule: Any) -> bool:
-    """Is the code of the rule torch's or ours?"""
+    """Is the code of the rule torch's or ours?
+
+    Others are asked every time: they may look at what no key knows of. (A wrapper around a rule of
+    torch's may call itself after it; where its code is, it cannot.)
+    """
     if isinstance(rule, RowRule):
         return True
-    module = getattr(rule.func, "__module__", None) or ""
-    return bool(module.startswith(_torch.OPS_PACKAGE))
+    home: str = getattr(rule.func, "__globals__", {}).get("__name__", "")
+    return home.startswith(_torch.OPS_PACKAGE + ".")
 
 
 def _are_values(rows: Sequence[Any]) -> bool:
@@ -128,7 +131,7 @@ class HeldDecisions:
         Raises:
             As `engine.choose` does.
         """
-        if isinstance(rule, GivenRows) or _torch.in_local_tensor_mode():
+        if isinstance(rule, GivenRows) or not _is_known(rule) or _torch.in_local_tensor_mode():
             return choose(question, rule)
         signature = _core.signature(question.args, question.kwargs)
         if signature is None:
@@ -141,10 +144,11 @@ class HeldDecisions:
             if variant.hold(question, sizes, floats):
                 return self._choose(question, rule, variant.rows, None, layouts)
         seen = Arguments(question, rule)
-        rows = seen.rows()
+        # A list of our own: what the rule gave may be another's, and its address is a key below.
+        rows = [*seen.rows()]
         if not _are_values(rows):
             return answer(prepare(question, rule, rows, seen))
-        reads = _reads(seen) if variants and _is_known(rule) else None
+        reads = _reads(seen, rows) if variants else None
         kept = (v for v in variants if v.reads is not None)
         newest = _Rows(rows, sizes, floats, reads)
         self._rows.put(key, _RowsOfRule(rule, question.rule_op, (newest, *kept)[:_VARIANTS]))
@@ -171,14 +175,22 @@ class HeldDecisions:
         return choice
 
 
-def _reads(arguments: Arguments) -> Reads | None:
+def _reads(arguments: Arguments, rows: Sequence[Any]) -> Reads | None:
     """What the rule function reads; None if it does not take sizes that note that."""
+    if sum(not isinstance(value, _SCALARS) for value in arguments.kwargs_meta.values()) > 1:
+        return None  # torch may count keyword tensors in another order than they come in
     reads = Reads()
     try:
-        arguments.rows(lambda args, kwargs: watched(args, kwargs, reads))
+        seen = arguments.rows(lambda args, kwargs: watched(args, kwargs, reads))
     except Exception:  # whatever an unusual int may make it raise: then it is not watched
         return None
-    return reads
+    same = [[*map(_as_value, row)] for row in seen] == [[*map(_as_value, row)] for row in rows]
+    return reads if same and not reads.strides else None
+
+
+def _as_value(cell: Any) -> object:
+    """A cell of a row, to compare: placeholders are equal to none but themselves."""
+    return (cell.dim,) if isinstance(cell, ShardingPlaceholder) else cell
 
 
 def _next(

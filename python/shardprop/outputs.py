@@ -99,9 +99,11 @@ def _output_specs(
 ) -> DTensorSpec | tuple[DTensorSpec | None, ...] | None:
     """The output specs with their metadata, in the container that torch gives them."""
     outputs = choice.outputs
-    if not outputs or not facts.returns_tensors:
+    if not facts.returns_tensors:
         return None
     is_container = isinstance(meta, (tuple, list)) and not isinstance(meta, TensorMeta)
+    if not outputs and not is_container:
+        return None
     if len(outputs) == 1 and facts.returns_tuple:
         outputs = outputs * facts.returns
     elif len(outputs) == 1 and not choice.is_sequence:

@@ -54,8 +54,7 @@ class Reads:
     def hold(self, shapes: Sequence[Sequence[int]]) -> bool:
         """Would the rule read the same of operands with these shapes?"""
         return (
-            not self.strides
-            and all(shapes[i][d] >= bound for (i, d), bound in self.least.items())
+            all(shapes[i][d] >= bound for (i, d), bound in self.least.items())
             and all(shapes[i][d] <= bound for (i, d), bound in self.most.items())
             and all(
                 _sign(shapes[i][d], shapes[j][e]) == sign

@@ -126,7 +126,7 @@ class Recorder:
     """Counts; each thread for itself, so that none waits for another."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant, for signal handlers
         self._of_thread = threading.local()
         self._living: list[tuple[weakref.ref[threading.Thread], _Counts]] = []
         self._of_the_dead = _Counts()

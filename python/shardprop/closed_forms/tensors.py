@@ -22,7 +22,7 @@ def _created() -> Iterator[tuple[str, Form]]:
         yield name, Form("same", (0, _ANY))
     for name in ("zero_", "fill_.Scalar"):
         yield name, Form("same", (1, _ANY))
-    for name in ("bernoulli_.float", "normal_", "uniform_"):
+    for name in ("bernoulli_.float", "uniform_"):
         yield name, Form("same", (1, _FLOAT))
     for name in ("empty_like", "full_like", "ones_like", "zeros_like"):
         yield name, Form("like", ("dtype", "memory_format", 1, _ANY))
