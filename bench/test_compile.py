@@ -19,6 +19,7 @@ from torch.distributed.tensor import Placement, distribute_tensor
 
 import shardprop
 from shardprop import _torch
+from shardprop.watch import watch_propagation
 
 from .conftest import MESHES
 from .engine import R, S
@@ -74,7 +75,7 @@ def test_compile_mlp(
             return torch.compile(program, backend="aot_eager")(x)
 
     def measure() -> Any:
-        with _torch.watch_propagation(lambda schema, answer, took: seconds.append(took)):
+        with watch_propagation(lambda schema, answer, took: seconds.append(took)):
             return run(first_call, rounds, f"compile mlp {sizes} {ndim}-D", before=forget)
 
     if who == "torch":

@@ -145,10 +145,12 @@ class HeldDecisions:
                 return self._choose(question, rule, variant.rows, None, layouts)
         seen = Arguments(question, rule)
         # A list of our own: what the rule gave may be another's, and its address is a key below.
-        rows = [*seen.rows()]
+        rows: Sequence[Any] = [*seen.rows()]
         if not _are_values(rows):
             return answer(prepare(question, rule, rows, seen))
         reads = _reads(seen, rows) if variants else None
+        # The same rows stay one object, for decisions are held by it.
+        rows = next((v.rows for v in variants if _are_equal(v.rows, rows)), rows)
         kept = (v for v in variants if v.reads is not None)
         newest = _Rows(rows, sizes, floats, reads)
         self._rows.put(key, _RowsOfRule(rule, question.rule_op, (newest, *kept)[:_VARIANTS]))
@@ -184,13 +186,16 @@ def _reads(arguments: Arguments, rows: Sequence[Any]) -> Reads | None:
         seen = arguments.rows(lambda args, kwargs: watched(args, kwargs, reads))
     except Exception:  # whatever an unusual int may make it raise: then it is not watched
         return None
-    same = [[*map(_as_value, row)] for row in seen] == [[*map(_as_value, row)] for row in rows]
-    return reads if same and not reads.strides else None
+    return reads if _are_equal(seen, rows) and not reads.strides else None
 
 
-def _as_value(cell: Any) -> object:
-    """A cell of a row, to compare: placeholders are equal to none but themselves."""
-    return (cell.dim,) if isinstance(cell, ShardingPlaceholder) else cell
+def _are_equal(rows: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Do they say the same? (A placeholder is equal to none but itself.)"""
+
+    def values(rows: Sequence[Any]) -> list[list[object]]:
+        return [[(c.dim,) if isinstance(c, ShardingPlaceholder) else c for c in r] for r in rows]
+
+    return values(rows) == values(others)
 
 
 def _next(
