@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from .. import _torch
 from .._torch import DTensorSpec, OpSchema, TensorMeta
 from ..closed_forms import DECLINED
@@ -24,6 +26,11 @@ from .classes import OpClass, class_of, means_for
 from .meta_tensors import forget
 
 __all__ = ["OpClass", "class_of", "forget", "output_meta"]
+
+# Outputs are row-major whoever computes them, also the statistics with their dims of size 1.
+_ROW_MAJOR = frozenset(
+    (torch.ops.aten.native_layer_norm.default, torch.ops.aten.native_layer_norm_backward.default)
+)
 
 
 def output_meta(schema: OpSchema) -> OutputMeta:
@@ -60,4 +67,6 @@ def _has_size_one(schema: OpSchema, meta: Any) -> bool:
         if isinstance(spec, DTensorSpec)
     ]
     outputs = [meta] if isinstance(meta, TensorMeta) else meta or []
+    if schema.op in _ROW_MAJOR:
+        outputs = []
     return any(each is not None and 1 in each.shape for each in (*operands, *outputs))
