@@ -233,10 +233,11 @@ def _filter(
 ) -> Callable[[tuple[Any, ...]], bool] | None:
     """torch 2.15's filter over whole strategies; the core asks it of candidates in cost order."""
     full_mesh_filter = getattr(rule, "full_mesh_strategy_filter", None)
-    if full_mesh_filter is None or outputs == 0:
+    container = _is_container(question.meta) and op_facts(question.rule_op).first_return == "list"
+    # An op without outputs is not filtered; one whose list of outputs is empty is.
+    if full_mesh_filter is None or (outputs == 0 and not container):
         return None
     schema = _torch.strategy_schema(question.rule_op, question.args, question.kwargs)
-    container = _is_container(question.meta) and op_facts(question.rule_op).first_return == "list"
 
     def accepts(placements: tuple[Any, ...]) -> bool:
         specs = _candidate_specs(question, mesh, placements, outputs)
