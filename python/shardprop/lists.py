@@ -132,12 +132,13 @@ class _Answers:
             ]
         )
 
-    def moves(self) -> bool:
-        """Is any argument to have other placements?"""
+    def moves(self, operand: int, is_list: bool) -> bool:
+        """Is an operand to have other placements? What is no list is one tensor for all elements,
+        and torch takes the first one's word for it."""
+        groups = len(self._questions) if is_list else 1
         return any(
-            moves(spec, choice, operand)
-            for question, choice in zip(self._questions, self._choices, strict=True)
-            for operand, spec in enumerate(question.operands[: question.positional])
+            moves(question.operands[operand], choice, operand)
+            for question, choice in zip(self._questions[:groups], self._choices, strict=False)
         )
 
     def outputs(self) -> tuple[DTensorSpec, ...]:
@@ -173,7 +174,12 @@ def decide_list_op(
     """
     answers = _Answers(schema, elements, meta, choose)
     output = _output_specs(answers, meta)
-    if not answers.moves():
+    are_lists = [
+        is_tensor_list(arg)
+        for arg in schema.args_schema
+        if is_tensor_list(arg) or isinstance(arg, DTensorSpec)
+    ]
+    if not any(answers.moves(operand, is_list) for operand, is_list in enumerate(are_lists)):
         return OutputSharding(output)
     args: list[object] = []
     operand = 0
