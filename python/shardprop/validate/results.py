@@ -1,0 +1,88 @@
+"""What a validation found, as plain data: it crosses process boundaries and becomes JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+__all__ = ["Finding", "OpReport", "Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is tried on every call.
+
+    Attributes:
+        ranks: Sizes of the 1-D meshes.
+        composed: Sizes of the mesh on which pairs of rows are composed; empty for none.
+        strided_factors: Split factors of the ``_StridedShard`` placements tried.
+        missing: Look for rows that hold and are not claimed.
+        rule: ``"active"``: the rule that shardprop uses; ``"torch"``: torch's own.
+        seed: Seed of every random number.
+    """
+
+    ranks: tuple[int, ...] = (2, 3)
+    composed: tuple[int, ...] = (2, 2)
+    strided_factors: tuple[int, ...] = (2,)
+    missing: bool = True
+    rule: Literal["active", "torch"] = "active"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A row that is claimed and wrong, or right and not claimed.
+
+    Attributes:
+        kind: ``"unsound"`` (claimed, and the values are wrong) or ``"missing"``.
+        rows: A row for each mesh dim, as ``"S(0), R -> P(sum)"``: operands, then outputs.
+        mesh: Sizes of the mesh dims.
+        call: The call, shapes and dtypes for tensors.
+        reason: What differed, or the error of a rank.
+        repro: A Python script that shows it with torch alone.
+    """
+
+    kind: Literal["unsound", "missing"]
+    rows: tuple[str, ...]
+    mesh: tuple[int, ...]
+    call: str
+    reason: str
+    repro: str = ""
+
+
+@dataclass
+class OpReport:
+    """What was tried of one op, and what was found.
+
+    Attributes:
+        op: The op overload, such as ``"aten.mm.default"``.
+        rule: What claims the rows: ``"torch single-dim rule"``, ``"own rule"``, ``"registered
+            rule"``, ``"torch full-mesh strategy"``, ``"decomposition"``, ``"none"``.
+        calls: Calls tried.
+        rows: Distinct rows that were claimed for some call.
+        checks: Executions on simulated ranks.
+        findings: Unsound and missing rows.
+        skipped: Calls or rows left out, counted by reason.
+        error: Why the op could not be tried to its end: a crash, the time limit, no samples.
+        seconds: How long it took.
+    """
+
+    op: str
+    rule: str = "none"
+    calls: int = 0
+    rows: int = 0
+    checks: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    skipped: dict[str, int] = field(default_factory=dict)
+    error: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def unsound(self) -> list[Finding]:
+        """Rows that are claimed and wrong."""
+        return [finding for finding in self.findings if finding.kind == "unsound"]
+
+    @property
+    def missing(self) -> list[Finding]:
+        """Rows that hold and are not claimed."""
+        return [finding for finding in self.findings if finding.kind == "missing"]
