@@ -72,6 +72,11 @@ RuntimeSchemaInfo = _op_schema.RuntimeSchemaInfo
 
 # The one that torch flattens schemas with: it has two, and they order dicts differently.
 tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
+_pytree = sys.modules[tree_leaves.__module__]
+tree_flatten: Callable[[Any], tuple[list[Any], Any]] = _pytree.tree_flatten
+tree_unflatten: Callable[[list[Any], Any], Any] = _pytree.tree_unflatten
+
+NormPartial = _math_ops._NormPartial
 
 __all__ = [
     "KNOWN_REDUCE_OPS",
@@ -81,6 +86,7 @@ __all__ = [
     "FakeTensor",
     "FakeTensorMode",
     "IntLike",
+    "NormPartial",
     "OpOverload",
     "OpSchema",
     "OutputSharding",
@@ -102,7 +108,9 @@ __all__ = [
     "in_local_tensor_mode",
     "no_dispatch",
     "statically_known_true",
+    "tree_flatten",
     "tree_leaves",
+    "tree_unflatten",
 ]
 
 # torch 2.15: a plain shard may become Partial(sum) by zero fill, outputs that are absent in every
