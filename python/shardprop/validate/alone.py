@@ -127,7 +127,7 @@ def reduced(parts: list[torch.Tensor], reduce_op: str) -> torch.Tensor:
         total = reduced(parts, "sum")
         exact = total.is_floating_point() or total.is_complex()
         return total / len(parts) if exact else total // len(parts)
-    by_name = {
+    by_name: dict[str, Callable[..., torch.Tensor]] = {
         "sum": torch.add,
         "product": torch.mul,
         "min": torch.minimum,

@@ -61,8 +61,8 @@ def script(call: Call, rows: Sequence[Row], mesh: Sequence[int], seed: int = 0) 
     parts = [
         f'"""{call.op} under {_title(rows)} on a mesh of {" x ".join(map(str, mesh))} ranks.',
         "",
-        "Written by `shardprop validate`; needs torch alone. Ends with 1 and a message if the ranks",
-        'together have other values than the op on whole tensors."""',
+        "Written by `shardprop validate`; needs torch alone. Ends with 1 and a message if the",
+        'ranks together have other values than the op on whole tensors."""',
         "",
         _source_of_alone(),
         "",

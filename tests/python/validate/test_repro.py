@@ -63,9 +63,13 @@ CASES = [
     case("minus a max as max", aten.neg.default, (A,), [([MAX], [MAX])], (2,), False),
     case("average plus whole", aten.add.Tensor, (A, B), [([AVG], [AVG, R])], (2,), True),
     case("sum plus whole", aten.add.Tensor, (A, B), [([SUM], [SUM, R])], (2,), False),
-    case("strided shards", aten.relu.default, (A,), [([strided(0, 2)], [strided(0, 2)])], (2,), True),
+    case(
+        "strided shards", aten.relu.default, (A,), [([strided(0, 2)], [strided(0, 2)])], (2,), True
+    ),
     case("strided as plain", aten.relu.default, (A,), [([S(0)], [strided(0, 2)])], (2,), False),
-    case("uneven strided", aten.abs.default, (A,), [([strided(1, 4)], [strided(1, 4)])], (3,), True),
+    case(
+        "uneven strided", aten.abs.default, (A,), [([strided(1, 4)], [strided(1, 4)])], (3,), True
+    ),
     case(
         *("two mesh dims", aten.mm.default, (A, B.t())),
         *([([S(0)], [S(0), R]), ([SUM], [S(1), S(0)])], (2, 2), True),
@@ -76,9 +80,13 @@ CASES = [
     ),
     case("one dim twice", aten.abs.default, (A,), [([S(1)], [S(1)])] * 2, (2, 2), True),
     case("a list", aten.cat.default, ([A, B], 1), [([S(0)], [S(0), S(0)])], (2,), True),
-    case("a list along its dim", aten.cat.default, ([A, B], 0), [([S(0)], [S(0), S(0)])], (2,), False),
+    case(
+        "a list along its dim", aten.cat.default, ([A, B], 0), [([S(0)], [S(0), S(0)])], (2,), False
+    ),
     case("a list of outputs", aten.split.Tensor, (A, 2, 1), [([S(0)], [S(0)])], (2,), True),
-    case("foreach", aten._foreach_mul_.Scalar, ([A, B], 2.0), [([SUM, SUM], [SUM, SUM])], (2,), True),
+    case(
+        "foreach", aten._foreach_mul_.Scalar, ([A, B], 2.0), [([SUM, SUM], [SUM, SUM])], (2,), True
+    ),
     case("several outputs", aten.max.dim, (A, 1), [([S(0), S(0)], [S(0)])], (2,), True),
     case("several outputs of a max", aten.max.dim, (A, 1), [([MAX, R], [MAX])], (2,), False),
     case("an output left out", aten.max.dim, (A, 1), [([MAX, None], [MAX])], (2,), True),
@@ -87,12 +95,26 @@ CASES = [
     case("size of a view", aten.view.default, (A, [4, 2, 3]), [([S(0)], [S(0)])], (2,), True),
     case("view to another dim", aten.view.default, (A, [6, 4]), [([S(1)], [S(1)])], (2,), False),
     case("integers", aten.add.Tensor, (INTS, INTS), [([SUM], [SUM, SUM])], (3,), True),
-    case("products", aten.neg.default, (A,), [([Partial("product")], [Partial("product")])], (2,), False),
+    case(
+        "products",
+        aten.neg.default,
+        (A,),
+        [([Partial("product")], [Partial("product")])],
+        (2,),
+        False,
+    ),
     case("and of flags", aten.logical_not.default, (FLAGS,), [([MIN], [MIN])], (2,), False),
     case("many elements", aten.mm.default, (BIG, BIG), [([SUM], [S(1), S(0)])], (2,), True),
-    case("a rank refuses", aten.index_select.default, (A, 0, torch.tensor([3])), [([R], [S(0), R])], (2,), False),
+    case(
+        "a rank refuses",
+        aten.index_select.default,
+        (A, 0, torch.tensor([3])),
+        [([R], [S(0), R])],
+        (2,),
+        False,
+    ),
     case("out", aten.mul.out, (A, B), [([S(0)], [S(0), S(0), S(0)])], (2,), True, out=B.clone()),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
