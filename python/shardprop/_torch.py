@@ -68,6 +68,7 @@ ShardingPlaceholder = _single_dim._ShardingPlaceholder
 tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
 
 __all__ = [
+    "REDUCE_OPS",
     "DTensorSpec",
     "DataDependentError",
     "DeviceMesh",
@@ -103,7 +104,8 @@ IS_215_OR_LATER = hasattr(
     _redistribute.DTensorRedistributePlanner, "_get_shard_to_partial_target_states"
 )
 
-_REDUCE_OPS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")
+# In the order of the core's numbers for them.
+REDUCE_OPS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")
 
 _core.configure(
     {
@@ -118,7 +120,7 @@ _core.configure(
         "layout": torch.layout,
         "memory_format": torch.memory_format,
     },
-    [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in _REDUCE_OPS],
+    [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in REDUCE_OPS],
     read_size=read_size,
     zero_fill_partial=IS_215_OR_LATER,
     compensated_sum=sys.version_info >= (3, 12),
