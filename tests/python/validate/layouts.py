@@ -6,13 +6,14 @@ import random
 from collections.abc import Sequence
 
 import torch
-from ..specs import SS, P, R, S
 from torch.distributed.tensor import Partial, Placement
+
+from ..specs import SS, P, R, S
 
 MESHES = [(2,), (3,), (2, 2), (2, 3)]
 SHAPES = [(7,), (8, 6), (5, 3), (4, 9, 2), (1, 6), (0, 3)]
 
-__all__ = ["MESHES", "SHAPES", "P", "R", "SS", "S", "random_layout"]
+__all__ = ["MESHES", "SHAPES", "SS", "P", "R", "S", "random_layout"]
 
 
 def random_layout(

@@ -6,7 +6,6 @@ import random
 
 import pytest
 import torch
-from ..specs import SS, R, S
 from torch.distributed._local_tensor import LocalTensorMode
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Partial, Placement, distribute_tensor
@@ -17,6 +16,7 @@ from shardprop.validate.compare import difference, largest
 from shardprop.validate.partials import Untestable
 from shardprop.validate.ranks import Mismatch, join, local_shapes, split
 
+from ..specs import SS, R, S
 from .layouts import MESHES, SHAPES, generator, random_layout
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
