@@ -45,7 +45,6 @@ from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 from torch.distributed.tensor._ops import _math_ops, _view_ops
 from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
 from torch.distributed.tensor._ops import utils as _ops_utils
-from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.distributed.tensor.placement_types import _MaskPartial
 from torch.distributed.tensor.placement_types import _StridedShard as StridedShard
 from torch.fx.experimental.symbolic_shapes import (
@@ -576,6 +575,9 @@ def hide_from_dynamo(function: Callable[..., Any]) -> None:
 
 def forget_decisions() -> None:
     """Clear torch's caches of decisions, in Python and in its C++ dispatcher."""
+    # Imported when it is needed: it brings Inductor with it, half a second.
+    from torch.distributed.tensor.debug import _clear_sharding_prop_cache
+
     _clear_sharding_prop_cache()  # type: ignore[no-untyped-call]
 
 

@@ -60,13 +60,17 @@ class Samples:
             return {}
         few = len(ops) <= _FEW
         recorded = record(wanted, self._seed, every_sample=not few)
-        if few and any(not self._is_recorded(op, recorded) for op in ops):
-            # Not by a function of its own name; some function may still come down to it.
+        known = {_base_name(op) for op in recorded}
+        if few and any(_base_name(op) not in known for op in self._functional):
+            # No function of its own name comes down to it; some other function may.
             recorded = record(wanted, self._seed, every_sample=True)
         return recorded
 
-    def _is_recorded(self, op: OpOverload, recorded: Recording) -> bool:
-        return op in recorded or self._functional.get(op) in recorded
+
+def _base_name(op: OpOverload) -> str:
+    """One name for all overloads, and for the in-place ones."""
+    name: str = op._schema.name
+    return name.removesuffix("_")
 
 
 # From here on, going through all of torch's samples is no slower than looking for some.
