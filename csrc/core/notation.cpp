@@ -225,9 +225,9 @@ class Parser {
       while (scan_.take(","));
     }
     if (cells.size() != terms.size() && !(cells.empty() && may_be_nothing(terms))) {
-      throw NotationError("Expected a row with a placement for each of the " +
-                              std::to_string(terms.size()) +
-                              (are_outputs ? " outputs" : " operands") + ", got " +
+      throw NotationError("Expected " + std::to_string(terms.size()) +
+                              (terms.size() == 1 ? " placement" : " placements") +
+                              (are_outputs ? ", one per output" : ", one per operand") + ", got " +
                               std::to_string(cells.size()) + ".",
                           start);
     }

@@ -53,14 +53,14 @@ class Fitter {
       const NotedTensors& given = call_.operands[t];
       for (std::size_t i = 0; i < given.size(); ++i) {
         if (!given[i]) continue;
+        const NotedShape& shape = *given[i];
         FittedTensor tensor;
         tensor.term = static_cast<int>(t);
         if (pattern_.operands[t].is_list) tensor.element = static_cast<int>(i);
-        tensor.shape = given[i];
-        if (tensor.shape->size() > kMaxNotationDims) {
-          fail(tensor,
-               "Expected at most 64 dims, got " + std::to_string(tensor.shape->size()) + ".");
+        if (shape.size() > kMaxNotationDims) {
+          fail(tensor, "Expected at most 64 dims, got " + std::to_string(shape.size()) + ".");
         }
+        tensor.shape = shape;
         fit_.operands.push_back(std::move(tensor));
       }
     }
