@@ -261,7 +261,9 @@ def test_a_variants_own_rule_comes_first(first: bool) -> None:
 
 def test_variants_that_torch_has_a_rule_for_keep_it_unless_overridden() -> None:
     torchs = registry.single_dim_rule(aten.add_.Tensor)
-    shardprop.register_single_dim_rule(aten.mul.Tensor, override=True, variants=False)(elementwise())
+    shardprop.register_single_dim_rule(aten.mul.Tensor, override=True, variants=False)(
+        elementwise()
+    )
     assert registry.single_dim_rule(aten.mul_.Tensor).__class__ is torchs.__class__
     shardprop.register_single_dim_rule(aten.add.Tensor, override=True)(elementwise())
     assert registry.single_dim_rule(aten.add_.Tensor).derived_from is aten.add.Tensor
