@@ -74,7 +74,7 @@ RuntimeSchemaInfo = _op_schema.RuntimeSchemaInfo
 tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
 
 __all__ = [
-    "KNOWN_REDUCE_OPS",
+    "REDUCE_OPS",
     "DTensorSpec",
     "DataDependentError",
     "DeviceMesh",
@@ -112,7 +112,8 @@ IS_215_OR_LATER = hasattr(
     _redistribute.DTensorRedistributePlanner, "_get_shard_to_partial_target_states"
 )
 
-KNOWN_REDUCE_OPS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")
+# In the order of the core's numbers for them.
+REDUCE_OPS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")
 
 _core.configure(
     {
@@ -127,7 +128,7 @@ _core.configure(
         "layout": torch.layout,
         "memory_format": torch.memory_format,
     },
-    [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in KNOWN_REDUCE_OPS],
+    [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in REDUCE_OPS],
     read_size=read_size,
     zero_fill_partial=IS_215_OR_LATER,
     compensated_sum=sys.version_info >= (3, 12),
