@@ -127,6 +127,13 @@ def test_an_op_that_returns_a_list_is_refused() -> None:
         shardprop.register_single_dim_rule(ops.chunks.default)(elementwise())
 
 
+@pytest.mark.parametrize("text", ["m k, k n", "m k -> m", "m k, k n, n -> m n"])
+def test_a_notation_that_does_not_fit_is_refused_at_once(text: str) -> None:
+    with pytest.raises(ShardpropError):
+        shardprop.register_rule([ops.mix.default, step], text)
+    shardprop.register_single_dim_rule([ops.mix.default, step])(elementwise())
+
+
 # --- twice, or not at all ---------------------------------------------------------------------
 
 
