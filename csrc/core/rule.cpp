@@ -49,7 +49,7 @@ void copy_asks(const RowTable& from, int from_row, RowTable& to, int to_row) {
 
 }  // namespace
 
-void Asks::set(int cell, const Ask& ask) {
+void CellAsks::set(int cell, const Ask& ask) {
   const auto index = static_cast<std::size_t>(cell);
   if (index >= numbers_.size()) numbers_.resize(index + 1);
   const auto known = std::find(distinct_.begin(), distinct_.end(), ask);

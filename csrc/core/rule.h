@@ -20,7 +20,7 @@ struct RuleError : std::invalid_argument {
 };
 
 // What cells ask, by the number of the cell; most rules ask nothing.
-class Asks {
+class CellAsks {
  public:
   [[nodiscard]] bool empty() const { return numbers_.empty(); }
   // nullptr: nothing.
@@ -41,7 +41,7 @@ struct RowTable {
   int outputs = 0;
   int inputs = 0;
   std::vector<Placement> cells;
-  Asks asks = {};
+  CellAsks asks = {};
 
   [[nodiscard]] int width() const { return outputs + inputs; }
   [[nodiscard]] int rows() const {

@@ -460,6 +460,14 @@ def overload_of_definition(definition: object) -> OpOverload | None:
     return None
 
 
+_KEYS_THAT_SERVE_META_TENSORS = (
+    "Meta",
+    "CompositeExplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional",
+    "CompositeImplicitAutograd",
+)
+
+
 def has_metadata_kernel(op: OpOverload) -> bool:
     """Can torch tell the metadata of the op's outputs without running it on real tensors?"""
     name: str = op.name()  # type: ignore[no-untyped-call]
@@ -467,8 +475,10 @@ def has_metadata_kernel(op: OpOverload) -> bool:
     if definition is not None and definition._abstract_fn is None:
         # It has a fake kernel in any case, which then raises.
         return can_generate_trivial_fake_impl(op)
+    kernels = torch._C._dispatch_has_kernel_for_dispatch_key
     return (
-        torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, "Meta")
+        op.namespace in ("aten", "prims")  # torch's own care
+        or any(kernels(name, key) for key in _KEYS_THAT_SERVE_META_TENSORS)
         or has_custom_fake_kernel(op)
         or op in decomposition_table
     )

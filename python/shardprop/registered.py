@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import _torch
+from . import _core, _torch
 from ._torch import OpOverload, TensorMeta
 from .errors import ShardpropError
 from .op_facts import op_facts
@@ -17,7 +17,8 @@ from .row_check import check_rows
 __all__ = ["RegisteredRule", "Rows", "RuleFunction"]
 
 Rows = Sequence[Sequence[Any]]
-RuleFunction = Callable[[OpOverload, tuple[Any, ...], dict[str, Any]], Rows]
+# Takes the op, its arguments and its keyword arguments.
+RuleFunction = Callable[..., Rows]
 
 
 class RegisteredRule(_torch.SingleDimStrategyInfo):
@@ -31,6 +32,9 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
         function: Gives the rows of a call.
         place: File and line of the registration.
         derived_from: The op that was registered, where this is a variant of it.
+
+    `takes_outputs`: the function takes the metadata of the outputs too, and finds it out by itself
+    where it is not given.
     """
 
     def __init__(
@@ -41,12 +45,14 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
         *,
         allow_uneven_sharding: bool = False,
         derived_from: OpOverload | None = None,
+        takes_outputs: bool = False,
     ) -> None:
         super().__init__(func=self._rows_for_torch, allow_uneven_sharding=allow_uneven_sharding)
         self.op = op
         self.function = function
         self.place = place
         self.derived_from = derived_from
+        self._takes_outputs = takes_outputs
 
     def rows(
         self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: object
@@ -76,7 +82,10 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
         """
         facts = op_facts(op)
         outputs = None if facts.any_list_return else facts.tensor_returns
-        rows = self._checked(op, args, kwargs, outputs, None)
+        try:
+            rows = self._checked(op, args, kwargs, outputs, None)
+        except _core.Unsupported:  # the notation, where it would have to compare expressions
+            return []
         return [row for row in rows if not any(map(_is_constrained, row))]
 
     def _checked(
@@ -87,8 +96,13 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
         outputs: int | None,
         metas: Sequence[TensorMeta | None] | None,
     ) -> list[list[Any]]:
+        more: dict[str, Any] = {}
+        if self._takes_outputs and metas is not None:
+            more["outputs"] = [metas] if op_facts(op).any_list_return else metas
         try:
-            rows = self.function(op, args, kwargs)
+            rows = self.function(op, args, kwargs, **more)
+        except _core.Unsupported:
+            raise
         except Exception as error:
             note = f"In the sharding rule of {op}, registered at {self.place}."
             if sys.version_info < (3, 11):

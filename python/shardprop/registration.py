@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from . import _torch, registry
 from ._torch import OpOverload
 from .errors import ShardpropError
+from .notation import Notation
 from .propagator import clear_caches
 from .registered import RegisteredRule, RuleFunction
 from .targets import as_ops, calling_place, check_op, schema_info_of, where_is
@@ -218,7 +219,9 @@ def register_single_dim_rule(
                 f"{ops[0]}: Expected a function (op, args, kwargs) that returns rows, got "
                 f"{function!r}. Write @shardprop.register_single_dim_rule(op) above the function."
             )
-        _register(ops, function, place, override, variants, allow_uneven_sharding)
+        _register(
+            ops, function, place, override, variants, allow_uneven_sharding=allow_uneven_sharding
+        )
         return function
 
     return register
@@ -235,13 +238,11 @@ def register_rule(
         ShardpropError: as `register_single_dim_rule`, or a rule that cannot be read or does not fit
             the op.
     """
-    from .notation import Notation
-
     ops = as_ops(op_or_ops)
     notation = Notation(rule)
     for op in ops:
         notation.check(op)
-    _register(ops, notation.rows, calling_place(), override, variants, False)
+    _register(ops, notation.rows, calling_place(), override, variants, takes_outputs=True)
 
 
 def _register(
@@ -250,14 +251,21 @@ def _register(
     place: str,
     override: bool,
     variants: bool,
-    allow_uneven_sharding: bool,
+    allow_uneven_sharding: bool = False,
+    takes_outputs: bool = False,
 ) -> None:
     for op in ops:
         check_op(op)
     _registry.add(
         {
             op: _Registration(
-                RegisteredRule(op, function, place, allow_uneven_sharding=allow_uneven_sharding),
+                RegisteredRule(
+                    op,
+                    function,
+                    place,
+                    allow_uneven_sharding=allow_uneven_sharding,
+                    takes_outputs=takes_outputs,
+                ),
                 override,
                 variants,
             )

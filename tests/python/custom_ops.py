@@ -51,7 +51,9 @@ define(
     "statics(Tensor x, int i, float f, str s, bool b, int[] l, *, int k=0, str t='') -> Tensor",
     lambda x, *_, **__: x + 1,
 )
-define("between(Tensor x, Tensor? y, Tensor? z) -> Tensor", lambda x, y, z: x - (y if z is None else z))
+define(
+    "between(Tensor x, Tensor? y, Tensor? z) -> Tensor", lambda x, y, z: x - (y if z is None else z)
+)
 define("chunks(Tensor x, int n) -> Tensor[]", lambda x, n: [x.clone() for _ in range(n)])
 define("unknown(Tensor x) -> Tensor", lambda x: x + 1, "CPU")
 define("nothing(int n) -> int", lambda n: n)

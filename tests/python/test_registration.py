@@ -68,6 +68,25 @@ def test_a_list_of_ops_shares_a_rule(mesh_of: MeshOf) -> None:
         assert shardprop.propagate(op, x, x).outputs == ((S(0),),)
 
 
+def test_a_rule_in_the_notation(mesh_of: MeshOf) -> None:
+    shardprop.register_rule(step, "... m{even}, ... m -> ... m")
+    for size, wanted in ((8, S(1)), (6, R)):
+        x = spec_of(mesh_of(4), (8, size), [S(1)])
+        assert shardprop.propagate(ops.step.default, x, x).outputs == ((wanted,),)
+    x = spec_of(mesh_of(4), (8, 8), [S(1)])
+    assert shardprop.propagate(ops.step_out.default, x, x, x).operands == ((S(1),),) * 3
+    tensor = distribute_tensor(torch.randn(8, 8), mesh_of(4), [Shard(1)])
+    with shardprop.enabled(strict=True):
+        assert step(tensor, tensor).placements == (S(1),)
+    assert step(tensor, tensor).placements == (R,)  # torch cannot tell whether shards are even
+
+
+def test_the_notation_for_several_outputs(mesh_of: MeshOf) -> None:
+    shardprop.register_rule(ops.pair.default, "... -> ..., ...")
+    x = spec_of(mesh_of(4), (8, 8), [S(1)])
+    assert shardprop.propagate(ops.pair.default, x, True).outputs == ((S(1),), (S(1),))
+
+
 def test_the_decorator_returns_the_function() -> None:
     rule = elementwise()
     assert shardprop.register_single_dim_rule(step)(rule) is rule
@@ -261,7 +280,9 @@ def test_a_variants_own_rule_comes_first(first: bool) -> None:
 
 def test_variants_that_torch_has_a_rule_for_keep_it_unless_overridden() -> None:
     torchs = registry.single_dim_rule(aten.add_.Tensor)
-    shardprop.register_single_dim_rule(aten.mul.Tensor, override=True, variants=False)(elementwise())
+    shardprop.register_single_dim_rule(aten.mul.Tensor, override=True, variants=False)(
+        elementwise()
+    )
     assert registry.single_dim_rule(aten.mul_.Tensor).__class__ is torchs.__class__
     shardprop.register_single_dim_rule(aten.add.Tensor, override=True)(elementwise())
     assert registry.single_dim_rule(aten.add_.Tensor).derived_from is aten.add.Tensor
