@@ -242,9 +242,10 @@ class Simulation:
 
 def _failure(rank: int, operands: Sequence[torch.Tensor], error: Exception) -> str:
     text = str(error).strip().partition("\n")[0]
-    # torch asks for as many elements as ranks; chunks are rounded up, so that the last may be empty.
+    # torch asks for as many elements as ranks; chunks are rounded up, and the last may be empty.
     empty = any(not operand.numel() for operand in operands)
-    return f"rank {rank}{', of which a shard is empty' if empty else ''}: {type(error).__name__}: {text}"
+    where = f"rank {rank}, of which a shard is empty" if empty else f"rank {rank}"
+    return f"{where}: {type(error).__name__}: {text}"
 
 
 def _layout(column: Sequence[Placement | None]) -> Layout | None:
