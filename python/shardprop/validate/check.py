@@ -26,6 +26,9 @@ from .texts import call_text, row_text
 
 __all__ = ["check_op"]
 
+# What a pair of sound rows gives depends little on the call.
+_OFTEN_ENOUGH = 2
+
 
 def check_op(
     op: OpOverload,
@@ -39,12 +42,13 @@ def check_op(
         op: The op overload.
         calls: Calls of it.
         settings: What is tried.
-        deadline: The time, as of ``time.monotonic``, after which no further call is begun.
+        deadline: The time, as of ``time.monotonic``, after which no further call is begun, and no
+            further row looked for.
     """
     settings = settings or Settings()
     report = OpReport(str(op), kind_of_rule(op, settings.rule))
     start = time.monotonic()
-    checker = _Checker(report, settings)
+    checker = _Checker(report, settings, deadline)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # a resized out= tensor, a deprecated op
         for call in calls:
@@ -58,13 +62,15 @@ def check_op(
 
 
 class _Checker:
-    def __init__(self, report: OpReport, settings: Settings) -> None:
+    def __init__(self, report: OpReport, settings: Settings, deadline: float | None) -> None:
+        self._deadline = deadline
         self._report = report
         self._settings = settings
         self._skipped: Counter[str] = Counter()
         self._claimed: set[Row] = set()
         self._unsound: set[object] = set()
         self._missing = MissingRows()
+        self._composed: Counter[tuple[Row, ...]] = Counter()
         self._chance = random.Random(settings.seed)
 
     def check(self, call: Call) -> None:
@@ -92,8 +98,9 @@ class _Checker:
     def finish(self) -> None:
         """Report what is missing, and the counts."""
         report = self._report
-        for row, call, ranks in self._missing.found():
-            self._find("missing", "holds, and is not claimed", call, [row], (ranks,))
+        for row, call, ranks, others in self._missing.found():
+            also = f" (with {' and '.join(others)} too)" if others else ""
+            self._find("missing", f"holds, and is not claimed{also}", call, [row], (ranks,))
         report.rows = len(self._claimed)
         report.skipped = dict(self._skipped.most_common())
 
@@ -115,7 +122,7 @@ class _Checker:
         self._claimed.update(claims.rows)
         sound = [row for row in claims.rows if self._holds(executable.call, trials, [row])]
         if settings.missing:
-            explored = explore(executable, trials, settings)
+            explored = explore(executable, trials, settings, self._deadline)
             self._skipped += explored.skipped
             self._missing.see(executable.call, ranks, claims.rows, explored)
         self._report.checks += sum(trial.runs for trial in trials)
@@ -130,13 +137,18 @@ class _Checker:
     ) -> None:
         """Try pairs of sound claims, each on a dim of its own."""
         sizes = self._settings.composed
-        pairs = list(itertools.product(sound, repeat=len(sizes)))
+        pairs = [
+            pair
+            for pair in itertools.product(sound, repeat=len(sizes))
+            if self._composed[pair] < _OFTEN_ENOUGH
+        ]
         if len(pairs) > self._settings.compositions:
             self._skipped["compositions beyond the sample"] += (
                 len(pairs) - self._settings.compositions
             )
             pairs = self._chance.sample(pairs, self._settings.compositions)
         trials = simulations(executable, data[:1], sizes, self._settings.seed)
+        self._composed.update(pairs)
         for pair in pairs:
             rows = claimant.composed(sizes, pair)
             if rows is not None and not _has_mixed_partials(rows):

@@ -30,7 +30,7 @@ class Settings:
     missing: bool = True
     rule: Literal["active", "torch"] = "active"
     seed: int = 0
-    combinations: int = 4096
+    combinations: int = 1500
     compositions: int = 48
 
 
