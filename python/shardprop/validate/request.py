@@ -78,9 +78,9 @@ def ops_of(request: Request) -> list[OpOverload]:
         return ops_with_rules()
     if request.ops:
         return ops_named(request.ops)
-    if not registered:
+    if not registered and not request.plans:
         raise RequestError(
-            "Expected names of ops, --all or --module FILE, got none of them. "
+            "Expected names of ops, --all, --module FILE or --plans, got none of them. "
             "Try: shardprop validate add"
         )
     return registered
