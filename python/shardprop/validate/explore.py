@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from .._torch import Placement, Replicate
 from ..kinds import is_shard
 from .calls import Call
 from .candidates import REPLICATE, Combinations, all_output_placements, output_placements
+from .compare import is_rounded
 from .execution import Executable, Outcome
 from .partials import Untestable
 from .results import Settings
@@ -52,9 +54,13 @@ def sound_rows(call: Call, ranks: int, settings: Settings | None = None) -> list
 
 
 def explore(
-    executable: Executable, trials: Sequence[Simulation], settings: Settings
+    executable: Executable,
+    trials: Sequence[Simulation],
+    settings: Settings,
+    deadline: float | None = None,
 ) -> Exploration:
-    """Try all combinations of placements of the operands (or as many as the settings say)."""
+    """Try all combinations of placements of the operands (or as many as the settings say, or as can
+    be tried until `deadline`, a time as of ``time.monotonic``)."""
     found = Exploration()
     first = trials[0]
     if any(not operand.numel() for operand in executable.operands):
@@ -65,6 +71,9 @@ def explore(
     for inputs in combinations:
         if is_replicated(inputs):
             continue
+        if deadline is not None and time.monotonic() > deadline:
+            found.skipped["combinations after the time limit"] += 1
+            break
         try:
             rows = list(explorer.rows(inputs))
         except Untestable as error:
@@ -176,7 +185,7 @@ def _is_vague(whole: torch.Tensor | None) -> bool:
     if whole is None or not whole.numel():
         return False
     if whole.numel() == 1:
-        return not (whole.dtype.is_floating_point or whole.dtype.is_complex)
+        return not is_rounded(whole.dtype)
     flat = whole.reshape(-1)
     return bool((flat == flat[0]).all() | flat.isnan().all())
 
