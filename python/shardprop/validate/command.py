@@ -101,7 +101,20 @@ class _Work:
             return OpReport(
                 name, error="no call is known that it takes; give some with --samples FILE"
             )
-        return check_op(op, calls, self.settings, deadline)
+        report = check_op(op, calls, self.settings, deadline)
+        report.error = report.error or _left_out(report)
+        return report
+
+
+def _left_out(report: OpReport) -> str | None:
+    """Why a report without findings is no good news, if so."""
+    raised = [reason for reason in report.skipped if reason.startswith("the rule raises")]
+    if raised:
+        return raised[0]
+    if not report.calls:
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in report.skipped.items())
+        return f"no call could be tried: {reasons}"
+    return None
 
 
 @contextmanager

@@ -71,6 +71,12 @@ def test_an_op_that_nothing_is_known_of_is_not_passed_over(tmp_path: Path) -> No
     assert "no call is known that it takes; give some with --samples FILE" in result.stdout
 
 
+def test_an_op_of_which_nothing_can_be_said_is_not_passed_over() -> None:
+    result = run("bernoulli.default", *QUICK)
+    assert result.exit_code == 1
+    assert "no call could be tried: " in result.stdout
+
+
 def test_a_generator_of_calls_is_asked_in_the_workers(tmp_path: Path) -> None:
     own = tmp_path / "own_calls.py"
     own.write_text(
