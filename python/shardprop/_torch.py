@@ -84,6 +84,7 @@ NormPartial = _math_ops._NormPartial
 
 __all__ = [
     "REDUCE_OPS",
+    "KNOWN_REDUCE_OPS",
     "DTensor",
     "DTensorSpec",
     "DataDependentError",

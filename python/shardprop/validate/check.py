@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import time
@@ -12,12 +13,12 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from .._torch import OpOverload
+from .apart import Lost, apart
 from .calls import Call
 from .candidates import Combinations
 from .claims import Claimant, kind_of_rule
 from .execution import Executable
-from .explore import explore
-from .missing import MissingRows
+from .looking import Tried, look_for_missing
 from .partials import Untestable
 from .repros import script_of
 from .results import Finding, OpReport, Settings
@@ -69,7 +70,7 @@ class _Checker:
         self._skipped: Counter[str] = Counter()
         self._claimed: set[Row] = set()
         self._unsound: set[object] = set()
-        self._missing = MissingRows()
+        self._tried: list[Tried] = []
         self._composed: Counter[tuple[Row, ...]] = Counter()
         self._chance = random.Random(settings.seed)
 
@@ -97,17 +98,23 @@ class _Checker:
 
     def finish(self) -> None:
         """Report what is missing, and the counts."""
-        report = self._report
-        for row, call, ranks, others in self._missing.found():
-            also = f" (with {' and '.join(others)} too)" if others else ""
-            self._find("missing", f"holds, and is not claimed{also}", call, [row], (ranks,))
+        report, settings = self._report, self._settings
+        if settings.missing:
+            look = functools.partial(look_for_missing, self._tried, settings, self._deadline)
+            try:
+                looked = apart(look, self._deadline) if settings.apart else look()
+                report.findings += looked.findings
+                report.checks += looked.checks
+                self._skipped += looked.skipped
+            except Lost as error:
+                self._skipped[f"missing rows: {error}"] += 1
         report.rows = len(self._claimed)
         report.skipped = dict(self._skipped.most_common())
 
     def _on_one_dim(
         self, executable: Executable, data: Sequence[Data], claimant: Claimant, ranks: int
     ) -> list[Row]:
-        """Try the claims on a mesh of one dim, and look for what is missing; the sound claims."""
+        """Try the claims on a mesh of one dim; the sound ones."""
         settings = self._settings
         trials = simulations(executable, data, (ranks,), settings.seed)
         combinations = Combinations(
@@ -121,11 +128,9 @@ class _Checker:
         self._skipped += claims.skipped
         self._claimed.update(claims.rows)
         sound = [row for row in claims.rows if self._holds(executable.call, trials, [row])]
-        if settings.missing:
-            explored = explore(executable, trials, settings, self._deadline)
-            self._skipped += explored.skipped
-            self._missing.see(executable.call, ranks, claims.rows, explored)
         self._report.checks += sum(trial.runs for trial in trials)
+        if settings.missing:
+            self._tried.append(Tried(executable, trials, claims.rows))
         return sound
 
     def _on_more_dims(
@@ -167,23 +172,18 @@ class _Checker:
                 return False
             if reason is not None:
                 self._unsound.add(tuple(rows))
-                self._find("unsound", reason, call, rows, trial.sizes)
+                self._report.findings.append(
+                    Finding(
+                        kind="unsound",
+                        rows=tuple(map(row_text, rows)),
+                        mesh=trial.sizes,
+                        call=call_text(call),
+                        reason=reason,
+                        repro=script_of(call, rows, trial.sizes, self._settings.seed),
+                    )
+                )
                 return False
         return True
-
-    def _find(
-        self, kind: str, reason: str, call: Call, rows: Sequence[Row], sizes: tuple[int, ...]
-    ) -> None:
-        self._report.findings.append(
-            Finding(
-                kind=kind,  # type: ignore[arg-type]
-                rows=tuple(map(row_text, rows)),
-                mesh=sizes,
-                call=call_text(call),
-                reason=reason,
-                repro=script_of(call, rows, sizes, self._settings.seed),
-            )
-        )
 
 
 def _has_mixed_partials(rows: Sequence[Row]) -> bool:
