@@ -84,7 +84,6 @@ NormPartial = _math_ops._NormPartial
 
 __all__ = [
     "REDUCE_OPS",
-    "KNOWN_REDUCE_OPS",
     "DTensor",
     "DTensorSpec",
     "DataDependentError",
