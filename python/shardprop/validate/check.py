@@ -121,7 +121,7 @@ class _Checker:
             executable, trials[0], settings.strided_factors, settings.combinations
         )
         try:
-            claims = claimant.claims(ranks, combinations)
+            claims = claimant.claims(ranks, combinations, self._deadline)
         except Exception as error:  # a rule's function may raise anything
             self._skipped[f"the rule raises {type(error).__name__}"] += 1
             return []

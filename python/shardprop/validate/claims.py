@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,9 @@ from .results import Settings
 from .simulation import Layout, Row, is_replicated
 
 __all__ = ["Claimant", "Claims", "kind_of_rule"]
+
+# A rule that has refused so many placements, and taken none, is asked no further.
+_REFUSALS = 200
 
 Which = Literal["active", "torch"]
 
@@ -88,11 +92,16 @@ class Claimant:
             rule = own if isinstance(own, RowRule) else None
         return rule
 
-    def claims(self, ranks: int, combinations: Iterable[tuple[Placement, ...]]) -> Claims:
+    def claims(
+        self,
+        ranks: int,
+        combinations: Iterable[tuple[Placement, ...]],
+        deadline: float | None = None,
+    ) -> Claims:
         """The rows that can be used on a mesh dim of `ranks` ranks.
 
         `combinations` are the placements of the operands that a rule is asked about which does not
-        list its rows.
+        list its rows, until `deadline`, a time as of ``time.monotonic``.
 
         Raises:
             Exception: what the rule raises.
@@ -101,7 +110,7 @@ class Claimant:
         if self._rule is not None:
             self._take_listed(found, self._rule, ranks)
         else:
-            self._take_decided(found, ranks, combinations)
+            self._take_decided(found, ranks, combinations, deadline)
         found.rows = [row for row in dict.fromkeys(found.rows) if self._is_usable(row)]
         return found
 
@@ -153,11 +162,19 @@ class Claimant:
     # --- rules that decide
 
     def _take_decided(
-        self, found: Claims, ranks: int, combinations: Iterable[tuple[Placement, ...]]
+        self,
+        found: Claims,
+        ranks: int,
+        combinations: Iterable[tuple[Placement, ...]],
+        deadline: float | None,
     ) -> None:
-        for inputs in combinations:
+        for asked, inputs in enumerate(combinations):
             if is_replicated(inputs):
                 continue
+            refuses_all = asked > _REFUSALS and found.skipped.total() >= asked - 1
+            if refuses_all or (deadline is not None and time.monotonic() > deadline):
+                found.skipped["placements that the rule was not asked about"] += 1
+                return
             rows = self._decided((ranks,), tuple((placement,) for placement in inputs))
             if isinstance(rows, str):
                 found.skipped[f"placements that the rule refuses ({rows})"] += 1
