@@ -43,7 +43,7 @@ def look_for_missing(
     missing = MissingRows()
     for executable, trials, claimed in tried:
         before = sum(trial.runs for trial in trials)
-        explored = explore(executable, trials, settings, deadline)
+        explored = explore(executable, trials, settings, deadline=deadline)
         looked.checks += sum(trial.runs for trial in trials) - before
         looked.skipped += explored.skipped
         missing.see(executable.call, trials[0].sizes[0], claimed, explored)

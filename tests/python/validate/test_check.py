@@ -154,6 +154,20 @@ def test_in_place_rows_that_move_the_operand_are_never_used(rule: Register) -> N
     assert report.rows == 2
 
 
+@pytest.mark.skipif(_torch.IS_215_OR_LATER, reason="torch 2.15 counts the dim from the end")
+def test_a_defect_of_torch_is_found() -> None:
+    """cumsum over the last dim of a vector that is sharded: torch 2.13 takes -1 for another dim."""
+    report = check(aten.cumsum.default, (torch.randn(6), -1), settings=Settings(rule="torch"))
+    assert (("S(0) -> S(0)",), (2,)) in wrong(report)
+
+
+def test_partials_that_are_overwritten_are_found(rule: Register) -> None:
+    """What torch claims of fill_: each rank fills, and the sum is as many times too large."""
+    rule(aten.fill_.Scalar, [[P("sum"), P("sum")], [X(0), X(0)]])
+    report = check(aten.fill_.Scalar, (torch.randn(4, 6), 1.0))
+    assert {rows for rows, _ in wrong(report)} == {("P(sum) -> P(sum)",)}
+
+
 def test_rows_with_placements_that_cannot_be_simulated_are_counted() -> None:
     report = check(aten.embedding.default, (torch.randn(8, 6), torch.randint(0, 8, (4, 5))))
     assert report.unsound == []

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 import torch
+from torch.distributed.tensor import Shard
 
 from shardprop.validate.calls import Call
-from shardprop.validate.explore import sound_rows
+from shardprop.validate.execution import Executable
+from shardprop.validate.explore import explore, sound_rows
 from shardprop.validate.partials import Untestable
 from shardprop.validate.results import Settings
+from shardprop.validate.simulation import simulations, varied
 from shardprop.validate.texts import row_text
 
 aten = torch.ops.aten
@@ -181,6 +185,16 @@ def test_dims_shorter_than_the_mesh_are_left_out() -> None:
 def test_calls_that_say_nothing_are_refused(op: Any, args: Any, reason: str) -> None:
     with pytest.raises(Untestable, match=reason):
         rows_of(op, *args)
+
+
+def test_combinations_may_be_given_and_time_may_be_short() -> None:
+    executable = Executable(Call(aten.relu.default, (torch.randn(4, 6),)))
+    trials = simulations(executable, varied(executable), (2,), 0)
+    given = explore(executable, trials, PLAIN, [(Shard(1),)])
+    assert [row_text(row) for row in given.sound] == ["S(1) -> S(1)"]
+    late = explore(executable, trials, PLAIN, deadline=time.monotonic() - 1)
+    assert late.sound == []
+    assert late.skipped["combinations after the time limit"] == 1
 
 
 def test_many_operands_are_sampled_within_the_limit() -> None:
