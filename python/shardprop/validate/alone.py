@@ -72,7 +72,7 @@ def addends(
         other = [beyond(tensor, reduce_op, generator) for _ in range(ranks)]
         return [torch.where(owner == rank, tensor, other[rank]) for rank in range(ranks)]
     if reduce_op == "product":
-        signs = [noise(tensor, generator).sign() for _ in range(ranks - 1)]
+        signs = [noise(tensor, generator).sgn() for _ in range(ranks - 1)]
         factors = [torch.where(sign == 0, torch.ones_like(sign), sign) for sign in signs]
         if tensor.is_floating_point():
             factors = [factor * (1 + noise(tensor, generator).abs()) for factor in factors]
@@ -208,7 +208,8 @@ def check(
     for rank in range(math.prod(mesh)):
         given = list(args)
         if size_argument is not None and outputs[0] is not None:
-            parts = cut(torch.zeros(expected[0].shape), outputs[0], mesh, generator)
+            shape = torch.zeros(expected[0].shape, dtype=torch.int64)
+            parts = cut(shape, outputs[0], mesh, generator)
             given[size_argument] = list(parts[rank].shape)
         try:
             by_rank.append(run(op, tuple(given), kwargs, [parts[rank] for parts in local]))

@@ -6,6 +6,7 @@ dispatch mode that keeps what they come down to.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import re
@@ -101,10 +102,8 @@ def _run(info: Any, recorder: _Recorder) -> None:
     dtype = next((dtype for dtype in _EXACT if dtype in info.dtypes), None)
     if dtype is None:
         return
-    origin = f"OpInfo {info.name}"
     backward = bool(info.supports_autograd) and (dtype.is_floating_point or dtype.is_complex)
     _run_samples(info, dtype, backward, _forward_backward if backward else _forward, recorder)
-    recorder.origin = origin
     # Without autograd ops come whole that it takes apart.
     _run_samples(info, dtype, False, _in_inference_mode, recorder)
     if dtype.is_floating_point and torch.int64 in info.dtypes:
@@ -125,23 +124,10 @@ def _run_samples(
         for number, sample in enumerate(itertools.islice(samples, _SAMPLES)):
             recorder.origin = f"OpInfo {info.name}, {dtype}, sample {number}".replace("torch.", "")
             # A sample that this build of torch refuses; its other samples may do.
-            with _ignored(Exception), recorder:
+            with contextlib.suppress(Exception), recorder:
                 run(info, sample)
     except Exception:  # of the generator of samples, which is then exhausted
         return
-
-
-class _ignored:
-    """As contextlib.suppress, and not left to a later except by a dispatch mode in between."""
-
-    def __init__(self, *errors: type[Exception]) -> None:
-        self._errors = errors
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        return kind is not None and issubclass(kind, self._errors)
 
 
 def _forward(info: Any, sample: Any) -> Any:

@@ -42,22 +42,23 @@ def script(call: Call, rows: Sequence[Row], mesh: Sequence[int], seed: int = 0) 
 
     Returns:
         The script; "" where it cannot be written: an argument that has no literal (a generator),
-        or a placement of which torch alone does not tell what it holds (a masked partial).
+        or a placement of which torch alone does not tell what it holds (a masked partial, a sum of
+        flags).
     """
     try:
         outputs = [_layout(cells) for cells in zip(*(row[0] for row in rows), strict=True)]
         inputs = [_layout(cells) for cells in zip(*(row[1] for row in rows), strict=True)]
+        if any(map(_is_sum_of_flags, call.tensors, inputs)):
+            return ""
         args, kwargs = _literal(call.args), _literal(call.kwargs)
         size_argument = _size_argument(call.op)
     except _Unwritable:
         return ""
-    namespace = call.op.namespace
-    is_torchs = namespace in ("aten", "prims")
-    result_count = len(outputs)
-    if not call.op._schema.returns:  # what it writes into is compared
-        result_count = len(inputs)
-    if len(outputs) == 1:
-        outputs *= _count_results(call, result_count)
+    is_torchs = call.op.namespace in ("aten", "prims")
+    if not call.op._schema.returns:  # what it has written into is laid out as it was
+        outputs = _in_order(call, inputs)
+    elif len(outputs) == 1:
+        outputs *= _count_results(call)
     parts = [
         f'"""{call.op} under {_title(rows)} on a mesh of {" x ".join(map(str, mesh))} ranks.',
         "",
@@ -104,6 +105,11 @@ def _written(placement: Placement | None) -> tuple[object, ...]:
     raise _Unwritable
 
 
+def _is_sum_of_flags(tensor: torch.Tensor, layout: Sequence[Any] | None) -> bool:
+    arithmetic = [("P", "sum"), ("P", "avg"), ("P", "product")]
+    return tensor.dtype == torch.bool and any(cell in arithmetic for cell in layout or ())
+
+
 def _size_argument(op: OpOverload) -> int | None:
     positions = registry.shape_arguments(op)
     if len(positions) > 1:  # a stride as well: what it is on a rank is torch's to say
@@ -111,10 +117,8 @@ def _size_argument(op: OpOverload) -> int | None:
     return positions[0] if positions else None
 
 
-def _count_results(call: Call, otherwise: int) -> int:
-    """How many tensors the op gives; a row has one output for a whole list."""
-    if not call.op._schema.returns:
-        return otherwise
+def _count_results(call: Call) -> int:
+    """How many tensors the op gives; a row may have one output for a whole list."""
     if not any(isinstance(result.type, torch.ListType) for result in call.op._schema.returns):
         return 1
     tensors = [tensor.detach().clone() for tensor in alone.walk((call.args, call.kwargs))]

@@ -18,7 +18,7 @@ from shardprop.validate.repro import DEFINE_HERE, script
 
 aten = torch.ops.aten
 R, SUM, MAX, MIN = Replicate(), Partial("sum"), Partial("max"), Partial("min")
-AVG = Partial("avg")
+AVG, BXOR = Partial("avg"), Partial("bxor")
 S = Shard
 
 
@@ -94,6 +94,15 @@ CASES = [
     case("in place, wrong", aten.mul_.Tensor, (A, B), [([SUM], [SUM, SUM])], (2,), False),
     case("size of a view", aten.view.default, (A, [4, 2, 3]), [([S(0)], [S(0)])], (2,), True),
     case("view to another dim", aten.view.default, (A, [6, 4]), [([S(1)], [S(1)])], (2,), False),
+    case(
+        *("nothing is returned", aten._foreach_add_.Scalar, ([A, B], 7.0)),
+        *([([], [AVG, AVG])], (2,), True),
+    ),
+    case(
+        *("nothing is returned, wrong", aten._foreach_add_.Scalar, ([A, B], 7.0)),
+        *([([], [SUM, SUM])], (2,), False),
+    ),
+    case("size of a pending view", aten.view.default, (INTS, [24]), [([BXOR], [BXOR])], (2,), True),
     case("integers", aten.add.Tensor, (INTS, INTS), [([SUM], [SUM, SUM])], (3,), True),
     case(
         "products",
@@ -167,6 +176,7 @@ def test_what_has_no_literal_has_no_script() -> None:
     masked = _MaskPartial(offset_shape=torch.Size((4, 6)), offset_dim=0)
     call = Call(aten.embedding.default, (A, torch.tensor([1, 2])))
     assert script(call, [([masked], [S(0), R])], (2,)) == ""
+    assert script(Call(aten.logical_not.default, (FLAGS,)), [([SUM], [SUM])], (2,)) == ""
     drawn = Call(aten.bernoulli.default, (A.abs(),), {"generator": torch.Generator()})
     assert script(drawn, [([S(0)], [S(0)])], (2,)) == ""
 
