@@ -78,9 +78,10 @@ BoundProblem::BoundProblem(const Arguments& asked) : arguments(asked) {
 
 py::object BoundProblem::object(int row, int position) const {
   const int source = expansion.source[row] - (added_row ? 1 : 0);
-  const py::handle cell =
-      source < 0 ? py::handle() : py::handle(rule.objects[source * rule.table.width() + position]);
-  return fill_object(cell, problem.table.at(row, position));
+  if (source < 0 || rule.table.at(source, position).kind == Kind::kPlaceholder) {
+    return filled_object(problem.table.at(row, position));
+  }
+  return rule.objects[source * rule.table.width() + position];
 }
 
 py::tuple BoundProblem::placements(const Rows& rows) const {

@@ -180,7 +180,7 @@ Placement Decoder::cell(py::handle object, Ask& ask) {
   if (!PyObject_HasAttr(object.ptr(), names().even.ptr())) {
     throw Unsupported("subclass of a placeholder");
   }
-  ask.even = attribute(object, names().even).is(py::handle(Py_True));
+  ask.even = PyObject_IsTrue(attribute(object, names().even).ptr()) == 1;
   ask.least = integer(attribute(object, names().min_local), "min_local that is no int");
   ask.multiple = integer(attribute(object, names().multiple_of), "multiple_of that is no int");
   if (ask.least < 1 || ask.multiple < 1) throw Unsupported("placeholder that asks for 0 or less");
@@ -328,11 +328,8 @@ DecodedRule decode_rule(Decoder& decoder, py::handle rows, int outputs, int inpu
   return rule;
 }
 
-py::object fill_object(py::handle cell, Placement filled) {
+py::object filled_object(Placement filled) {
   const Environment& env = environment();
-  const bool was_open =
-      !cell || is_type(cell, env.placeholder_type) || is_instance(cell, env.placeholder_type);
-  if (!was_open) return py::reinterpret_borrow<py::object>(cell);
   if (filled.kind == Kind::kAbsent) return py::none();
   if (filled.is_shard()) return env.shards[filled.dim];
   if (filled.is_strided()) {

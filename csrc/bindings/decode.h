@@ -99,8 +99,8 @@ struct DecodedRule {
 };
 [[nodiscard]] DecodedRule decode_rule(Decoder& decoder, py::handle rows, int outputs, int inputs);
 
-// The Python object of an expanded cell: the rule's own, or a new shard where it had a placeholder.
-[[nodiscard]] py::object fill_object(py::handle cell, Placement filled);
+// The Python object of a cell that a rule had a placeholder for, or that we added.
+[[nodiscard]] py::object filled_object(Placement filled);
 
 [[nodiscard]] Mesh decode_mesh(py::handle sizes, py::handle bandwidth, py::handle latency);
 

@@ -23,11 +23,11 @@ py::object restore(py::handle spec, Placement wanted, Decoder& decoder) {
 
 // The Python object of a placement of a plan between two specs.
 py::object placement_object(Placement placement, py::handle src, py::handle dst, Decoder& decoder) {
-  if (placement.is_replicate() || placement.is_shard()) return fill_object({}, placement);
+  if (placement.is_replicate() || placement.is_shard()) return filled_object(placement);
   for (const py::handle spec : {src, dst}) {
     if (py::object found = restore(spec, placement, decoder)) return found;
   }
-  if (placement.is_strided()) return fill_object({}, placement);
+  if (placement.is_strided()) return filled_object(placement);
   return environment().partial_type(environment().reduce_ops.at(placement.reduce_op()));
 }
 
