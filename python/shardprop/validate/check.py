@@ -22,7 +22,7 @@ from .looking import Tried, look_for_missing
 from .partials import Untestable
 from .repros import script_of
 from .results import Finding, OpReport, Settings
-from .simulation import Data, Row, Simulation, is_mixed, simulations, telling, varied
+from .simulation import Data, Raised, Row, Simulation, is_mixed, simulations, telling, varied
 from .texts import call_text, row_text
 
 __all__ = ["check_op"]
@@ -72,6 +72,7 @@ class _Checker:
         self._unsound: set[object] = set()
         self._tried: list[Tried] = []
         self._composed: Counter[tuple[Row, ...]] = Counter()
+        self._composed_unsound: set[Row] = set()
         self._chance = random.Random(settings.seed)
 
     def check(self, call: Call) -> None:
@@ -155,9 +156,15 @@ class _Checker:
         trials = simulations(executable, data[:1], sizes, self._settings.seed)
         self._composed.update(pairs)
         for pair in pairs:
+            if any(row in self._composed_unsound for row in pair):
+                self._skipped["compositions of a row that is unsound in another"] += 1
+                continue
             rows = claimant.composed(sizes, pair)
-            if rows is not None and not _has_mixed_partials(rows):
-                self._holds(executable.call, trials, rows)
+            if rows is None or _has_mixed_partials(rows):
+                continue
+            self._holds(executable.call, trials, rows)
+            if tuple(rows) in self._unsound:
+                self._composed_unsound.update(pair)
         self._report.checks += sum(trial.runs for trial in trials)
 
     def _holds(self, call: Call, trials: Sequence[Simulation], rows: Sequence[Row]) -> bool:
@@ -180,6 +187,7 @@ class _Checker:
                         call=call_text(call),
                         reason=reason,
                         repro=script_of(call, rows, trial.sizes, self._settings.seed),
+                        raises=isinstance(reason, Raised),
                     )
                 )
                 return False

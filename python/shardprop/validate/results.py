@@ -42,12 +42,13 @@ class Finding:
     """A row that is claimed and wrong, or right and not claimed.
 
     Attributes:
-        kind: ``"unsound"`` (claimed, and the values are wrong) or ``"missing"``.
+        kind: ``"unsound"`` (claimed, and the values are wrong, or a rank raises) or ``"missing"``.
         rows: A row for each mesh dim, as ``"S(0), R -> P(sum)"``: operands, then outputs.
         mesh: Sizes of the mesh dims.
         call: The call, shapes and dtypes for tensors.
         reason: What differed, or the error of a rank.
         repro: A Python script that shows it with torch alone.
+        raises: An unsound row on which a rank raises: a program stops, and computes nothing wrong.
     """
 
     kind: Literal["unsound", "missing"]
@@ -56,6 +57,7 @@ class Finding:
     call: str
     reason: str
     repro: str = ""
+    raises: bool = False
 
 
 @dataclass
@@ -89,6 +91,11 @@ class OpReport:
     def unsound(self) -> list[Finding]:
         """Rows that are claimed and wrong."""
         return [finding for finding in self.findings if finding.kind == "unsound"]
+
+    @property
+    def raising(self) -> list[Finding]:
+        """Those of the unsound rows on which a rank raises."""
+        return [finding for finding in self.unsound if finding.raises]
 
     @property
     def missing(self) -> list[Finding]:

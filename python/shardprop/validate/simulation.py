@@ -19,6 +19,7 @@ from .ranks import Mismatch, join, local_shapes, split, summed_scale
 __all__ = [
     "Data",
     "Layout",
+    "Raised",
     "Row",
     "Simulation",
     "is_mixed",
@@ -53,6 +54,10 @@ class Data(NamedTuple):
 
     operands: list[torch.Tensor]
     expected: Outcome
+
+
+class Raised(str):
+    """Why rows do not hold: the error of a rank, so that a program at least sees it."""
 
 
 class _Failed(NamedTuple):
@@ -250,12 +255,12 @@ class Simulation:
         return self.written_mismatch(made, inputs)
 
 
-def _failure(rank: int, operands: Sequence[torch.Tensor], error: Exception) -> str:
+def _failure(rank: int, operands: Sequence[torch.Tensor], error: Exception) -> Raised:
     text = str(error).strip().partition("\n")[0]
     # torch asks for as many elements as ranks; chunks are rounded up, and the last may be empty.
     empty = any(not operand.numel() for operand in operands)
     where = f"rank {rank}, of which a shard is empty" if empty else f"rank {rank}"
-    return f"{where}: {type(error).__name__}: {text}"
+    return Raised(f"{where}: {type(error).__name__}: {text}")
 
 
 def _layout(column: Sequence[Placement | None]) -> Layout | None:
