@@ -28,7 +28,7 @@ def values(reports: Sequence[OpReport], settings: Settings, seconds: float) -> d
     """Everything as JSON values.
 
     ``torch`` (its version), ``settings`` (fields of `Settings`), ``summary`` (``ops``, ``unsound``,
-    ``missing``, ``errors``, ``checks``, ``seconds``) and ``ops``, a list with the fields of
+    ``raising``, ``missing``, ``errors``, ``checks``, ``seconds``) and ``ops``, a list with the fields of
     `OpReport` for each op, its findings with the fields of `Finding`.
     """
     return {
@@ -37,6 +37,7 @@ def values(reports: Sequence[OpReport], settings: Settings, seconds: float) -> d
         "summary": {
             "ops": len(reports),
             "unsound": sum(len(report.unsound) for report in reports),
+            "raising": sum(len(report.raising) for report in reports),
             "missing": sum(len(report.missing) for report in reports),
             "errors": sum(report.error is not None for report in reports),
             "checks": sum(report.checks for report in reports),
@@ -95,11 +96,11 @@ def print_reports(
 
 def _table(reports: Sequence[OpReport]) -> Table:
     table = Table("op", "rule", box=None)
-    for name in ("calls", "rows", "checks", "unsound", "missing", "s"):
+    for name in ("calls", "rows", "checks", "unsound", "raising", "missing", "s"):
         table.add_column(name, justify="right")
     for report in reports:
         numbers = (report.calls, report.rows, report.checks)
-        found = len(report.unsound), len(report.missing)
+        found = len(report.unsound), len(report.raising), len(report.missing)
         table.add_row(
             report.op,
             report.rule,
@@ -138,11 +139,14 @@ def _summary(reports: Sequence[OpReport], seconds: float) -> str:
     wrong = [report for report in reports if report.unsound]
     failed = sum(report.error is not None for report in reports)
     unsound = sum(len(report.unsound) for report in reports)
+    raising = sum(len(report.raising) for report in reports)
     missing = sum(len(report.missing) for report in reports)
     parts = [
         f"{len(reports)} op{'s' * (len(reports) != 1)}, "
         f"{sum(report.checks for report in reports)} checks in {seconds:.1f} s",
-        f"{unsound} unsound rows in {len(wrong)} ops" if unsound else "no unsound row",
+        f"{unsound} unsound rows in {len(wrong)} ops, {raising} of them since a rank raises"
+        if unsound
+        else "no unsound row",
         f"{missing} rows that hold and are not claimed (--show-missing)" if missing else "",
         f"{failed} not tried to their end" if failed else "",
     ]
