@@ -200,6 +200,14 @@ TEST(asks_are_passed_on_and_an_average_asks_for_even_shards) {
            "S0 S0 S0, S1 R S1");
 }
 
+TEST(nothing_is_cut_or_pending_where_no_output_says_what_becomes_of_it) {
+  CHECK_EQ(rows("+m -> _", call_of({{4}})), "");
+  CHECK_EQ(rows("+m -> _, m", call_of({{4}})), "R S0 S0, R P P, R P1 P1");
+  NotedCall call = call_of({{4}});
+  call.no_outputs = true;
+  CHECK_EQ(rows("+m ->", call), "S0");
+}
+
 TEST(a_factor_of_the_same_sizes_is_not_broadcast) {
   CHECK_EQ(rows("...{same}, ... -> ...", call_of({{4, 3}, {3}})), "S1 S1 S0");
   CHECK_EQ(rows("...{same}, ... -> ...", call_of({{4, 3}, {4, 1}})), "S0 S0 S0");
