@@ -9,8 +9,7 @@ import torch
 
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpOverload
-from ..notation import Notation
-from .rows import P, R, Row, RowRule, S
+from .rows import P, R, Row, RowRule, S, noted
 
 __all__ = ["RULES"]
 
@@ -54,7 +53,7 @@ def _both_aligned(_: Any, __: Any, inputs: Sequence[DTensorSpec], ___: Any) -> b
 RULES = {
     # The row is written out for the sake of symbolic sizes: nothing is compared.
     aten.dot.default: RowRule(
-        Notation("_, _ -> _; S(0), S(0) -> P(sum)").rows, allow_unbacked_sharding=True
+        noted("_, _ -> _; S(0), S(0) -> P(sum)"), allow_unbacked_sharding=True
     ),
     aten._grouped_mm.default: RowRule(_grouped, accepts=_both_aligned),
 }

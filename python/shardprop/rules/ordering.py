@@ -7,15 +7,14 @@ from typing import Any
 import torch
 
 from .._torch import OpOverload
-from ..notation import Notation
-from .rows import P, R, Row, RowRule, S, same_row
+from .rows import P, R, Row, RowRule, S, noted, same_row
 
 __all__ = ["RULES"]
 
 aten = torch.ops.aten
 
 # Values and indices from one tensor, which may be sharded on any other dim.
-_ALONG_DIM = RowRule(Notation("... k@dim! -> ... k@dim, ... k@dim").rows, outputs=2)
+_ALONG_DIM = RowRule(noted("... k@dim! -> ... k@dim, ... k@dim"), outputs=2)
 
 
 def _histogram(_: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Row]:

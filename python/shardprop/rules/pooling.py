@@ -7,8 +7,7 @@ from typing import Any
 import torch
 
 from .._torch import OpOverload, TensorMeta
-from ..notation import Notation
-from .rows import P, R, Row, RowRule, S, same_row
+from .rows import P, R, Row, RowRule, S, noted, same_row
 
 __all__ = ["RULES"]
 
@@ -55,6 +54,6 @@ def _pool(pooled_dims: int, outputs: int) -> RowRule:
 
 RULES = {
     **{op: _pool(dims, outputs=1) for dims, ops in _AVERAGE.items() for op in ops},
-    **{op: RowRule(Notation(text).rows, outputs=2) for text, ops in _MAXIMUM.items() for op in ops},
+    **{op: RowRule(noted(text), outputs=2) for text, ops in _MAXIMUM.items() for op in ops},
     **{op: _pool(dims, outputs=2) for dims, op in _FRACTIONAL.items()},
 }
