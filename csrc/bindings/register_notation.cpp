@@ -14,7 +14,10 @@ namespace {
 // expressions that are equal within the call.
 class CallReader {
  public:
-  explicit CallReader(const Pattern& pattern) : pattern_(pattern) {}
+  // Sizes that nobody compares are not read: who watches what is read of them (seen.py) is not to
+  // take the answer to be theirs alone.
+  CallReader(const Pattern& pattern, bool reads_sizes)
+      : pattern_(pattern), reads_sizes_(reads_sizes) {}
 
   NotedTensors tensors(py::handle object, int term, bool is_list) {
     if (!is_list) {
@@ -77,6 +80,7 @@ class CallReader {
   }
 
   NotedSize size(py::handle object) {
+    if (!reads_sizes_) return --unread_;
     if (PyLong_Check(object.ptr())) {
       // An int that overrules `__index__` may want to know that it is read (seen.py).
       const py::object plain = PyLong_CheckExact(object.ptr())
@@ -104,6 +108,8 @@ class CallReader {
   }
 
   const Pattern& pattern_;
+  const bool reads_sizes_;
+  NotedSize unread_ = 0;  // each another expression
   std::vector<std::string> expressions_;
 };
 
@@ -160,7 +166,7 @@ class BoundPattern {
       throw std::invalid_argument("Expected an object per operand and argument of the pattern.");
     }
     NotedCall call;
-    CallReader reader(pattern_);
+    CallReader reader(pattern_, pattern_.compares_sizes || !outputs.is_none());
     call.operands.resize(terms);
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const int term = static_cast<int>(i);

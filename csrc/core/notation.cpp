@@ -23,6 +23,7 @@ class Parser {
     if (!scan_.at_end()) scan_.expected(after_term(pattern_.rows.empty() ? "\";\"" : ""));
     check_factors();
     pattern_.needs_outputs = needs_outputs();
+    pattern_.compares_sizes = pattern_.needs_outputs || compares_sizes();
     return std::move(pattern_);
   }
 
@@ -319,6 +320,22 @@ class Parser {
       }
     }
     return false;
+  }
+
+  bool compares_sizes() const {
+    std::vector<bool> is_seen(pattern_.factors.size());
+    for (const Term& term : pattern_.operands) {
+      for (const Dim& dim : term.dims) {
+        if (dim.kind != DimKind::kFactor) return true;
+        const int factor = dim.factors[0];
+        if (!pattern_.factors[factor].whole && (is_seen[factor] || term.is_list)) return true;
+        is_seen[factor] = true;
+      }
+    }
+    return std::any_of(pattern_.outputs.begin(), pattern_.outputs.end(), [](const Term& term) {
+      return std::any_of(term.dims.begin(), term.dims.end(),
+                         [](const Dim& dim) { return dim.kind == DimKind::kMerged; });
+    });
   }
 
   Scanner scan_;

@@ -87,6 +87,9 @@ struct Pattern {
   // The operands alone do not say all that is needed of the outputs: how long a list of them is,
   // or the sizes that a merged dim is made of.
   bool needs_outputs = false;
+  // Sizes are looked at: a factor is in several operands, or in a merged dim. Only ranks,
+  // otherwise.
+  bool compares_sizes = false;
 };
 
 // A side without any text is one scalar tensor, or no tensor at all: the op knows which.

@@ -87,7 +87,7 @@ class Fitter {
   }
 
   // An operand may lack its first dims if another operand has them.
-  void check_lacking(const std::vector<std::vector<int>>& lacking) const {
+  void check_lacking(const std::vector<std::vector<int>>& lacking) {
     std::vector<bool> is_there(fit_.axes.size(), false);
     for (const FittedTensor& tensor : fit_.operands) {
       for (const auto& dim : tensor.dims) {
@@ -96,17 +96,18 @@ class Fitter {
     }
     for (std::size_t i = 0; i < lacking.size(); ++i) {
       for (const int axis : lacking[i]) {
+        if (factor_of(axis).asks.same) fit_.axes[axis].differs = true;
         if (is_there[axis]) continue;
-        fail(fit_.operands[i], "Expected a dim " + quoted(axis) + ", which no operand has, got " +
-                                   std::to_string(fit_.operands[i].dims.size()) +
-                                   " dims without it.");
+        fail(fit_.operands[i], "Expected a dim " + quoted(axis) +
+                                   ", which no other has, got shape " +
+                                   to_text(*fit_.operands[i].shape) + ".");
       }
     }
   }
 
-  std::string quoted(int axis) const {
-    return '"' + pattern_.factors[fit_.axes[axis].factor].name + '"';
-  }
+  const Factor& factor_of(int axis) const { return pattern_.factors[fit_.axes[axis].factor]; }
+
+  std::string quoted(int axis) const { return '"' + factor_of(axis).name + '"'; }
 
   // --- sizes ------------------------------------------------------------------------------------
 
@@ -217,8 +218,7 @@ class Fitter {
 
   void check_merged(const FittedTensor& given, std::size_t d) const {
     for (const int axis : given.dims[d]) {
-      const bool is_ambiguous =
-          fit_.axes[axis].differs && pattern_.factors[fit_.axes[axis].factor].whole;
+      const bool is_ambiguous = fit_.axes[axis].differs && factor_of(axis).whole;
       if (!fit_.axes[axis].size || is_ambiguous) {
         fail(given, "Expected one size of " + quoted(axis) + " for the merged dim " +
                         std::to_string(d) + ", got " + (is_ambiguous ? "several" : "none") + ".");
@@ -280,5 +280,11 @@ class Fitter {
 Fit fit(const Pattern& pattern, const NotedCall& call) { return Fitter(pattern, call).fit(); }
 
 std::string to_text(NotedSize size) { return size < 0 ? "an expression" : std::to_string(size); }
+
+std::string to_text(const NotedShape& shape) {
+  std::string text = "(";
+  for (std::size_t d = 0; d < shape.size(); ++d) text += (d > 0 ? ", " : "") + to_text(shape[d]);
+  return text + (shape.size() == 1 ? ",)" : ")");
+}
 
 }  // namespace shardprop

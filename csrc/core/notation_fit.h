@@ -76,7 +76,8 @@ struct Fit {
 // Throws FitError, NotationError (an argument that does not fit) and NeedsSize.
 [[nodiscard]] Fit fit(const Pattern& pattern, const NotedCall& call);
 
-// "4", or "an expression".
+// "4", or "an expression"; "(4, 8)".
 [[nodiscard]] std::string to_text(NotedSize size);
+[[nodiscard]] std::string to_text(const NotedShape& shape);
 
 }  // namespace shardprop

@@ -21,12 +21,6 @@ std::string dims_text(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " dim" : " dims");
 }
 
-std::string shape_text(const NotedShape& shape) {
-  std::string text = "(";
-  for (std::size_t d = 0; d < shape.size(); ++d) text += (d > 0 ? ", " : "") + to_text(shape[d]);
-  return text + (shape.size() == 1 ? ",)" : ")");
-}
-
 // All dims: nothing says which.
 bool names_all(const NotedArgument& argument) {
   return argument.kind != NotedArgument::Kind::kNumber && argument.numbers.empty();
@@ -178,6 +172,7 @@ AxisLayout::Laid AxisLayout::lay(const Term& term, std::optional<int> rank, int 
       const int count = is_rest ? rest : width(dim, rank);
       // Those of "..." are aligned from the right, as broadcasting does.
       const int skipped = is_rest ? counts_[factor] - count : 0;
+      for (int j = 0; j < skipped; ++j) laid.lacking.push_back(first_[factor] + j);
       for (int j = 0; j < count; ++j) pieces.push_back({first_[factor] + skipped + j});
     } else {
       pieces.resize(width(dim, rank));
@@ -269,8 +264,9 @@ void AxisLayout::lay_out_operand(FittedTensor& tensor, std::vector<int>& lacking
   const int missing = static_cast<int>(laid.dims()) - rank;
   if (missing < 0 || missing > static_cast<int>(laid.in_order.size())) {
     fail(tensor,
-         "Expected " + dims_text(laid.dims()) + ", got shape " + shape_text(*tensor.shape) + ".");
+         "Expected " + dims_text(laid.dims()) + ", got shape " + to_text(*tensor.shape) + ".");
   }
+  lacking = laid.lacking;
   for (int i = 0; i < missing; ++i) {
     lacking.insert(lacking.end(), laid.in_order[i].begin(), laid.in_order[i].end());
   }
@@ -288,7 +284,7 @@ void AxisLayout::lay_out_output(FittedTensor& tensor) const {
   keep_dims(term, laid);
   const std::size_t rank = laid.dims();
   if (tensor.shape && tensor.shape->size() != rank) {
-    fail(tensor, "Expected " + dims_text(rank) + ", got shape " + shape_text(*tensor.shape) + ".");
+    fail(tensor, "Expected " + dims_text(rank) + ", got shape " + to_text(*tensor.shape) + ".");
   }
   if (rank > kMaxNotationDims) fail(tensor, "Expected at most 64 dims, got more.");
   merge(laid, static_cast<int>(rank), tensor);

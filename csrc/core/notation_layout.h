@@ -20,8 +20,8 @@ class AxisLayout {
   [[nodiscard]] int first_axis(int factor) const { return first_[factor]; }
   [[nodiscard]] int axes_of(int factor) const { return counts_[factor]; }
 
-  // Sets the dims of a tensor. An operand may lack its first dims: the axes that it would have had
-  // there are added to `lacking`.
+  // Sets the dims of a tensor. An operand may lack its first dims: `lacking` are the axes that it
+  // would have had there.
   void lay_out_operand(FittedTensor& tensor, std::vector<int>& lacking) const;
   void lay_out_output(FittedTensor& tensor) const;
 
@@ -34,6 +34,7 @@ class AxisLayout {
   struct Laid {
     Pieces in_order;
     std::vector<Named> named;
+    std::vector<int> lacking;  // axes of "..." that a tensor of smaller rank lacks
 
     [[nodiscard]] std::size_t dims() const;
   };

@@ -133,6 +133,8 @@ class RowMaker {
       if (!has) row[i].placement = partial(factor.reduce_op());
       (has ? is_kept : is_left) = true;
     }
+    // Outputs that are all "_" do not say what a cut makes of them.
+    if (!fit_.outputs.empty() && !is_kept && !is_left) return;
     for (std::size_t i = 0; i < fit_.operands.size(); ++i) {
       shard_cell(fit_.operands[i], operand_cell(row, i));
     }
@@ -175,10 +177,14 @@ class RowMaker {
   void pass_partial(ReduceOp op) {
     if (!linear_ && !additive_) return;
     NotedRow row = blank();
+    bool is_passed = false;
     for (std::size_t i = 0; i < fit_.outputs.size(); ++i) {
       const FittedTensor& output = fit_.outputs[i];
-      if (!output.is_absent && !output_term(output).is_any) row[i].placement = partial(op);
+      if (output.is_absent || output_term(output).is_any) continue;
+      row[i].placement = partial(op);
+      is_passed = true;
     }
+    if (!is_passed) return;
     for (std::size_t i = 0; i < fit_.operands.size(); ++i) {
       if (mark_of(fit_.operands[i]) == Mark::kAdditive) {
         operand_cell(row, i).placement = partial(op);

@@ -200,13 +200,27 @@ TEST(asks_are_passed_on_and_an_average_asks_for_even_shards) {
            "S0 S0 S0, S1 R S1");
 }
 
+TEST(nothing_is_cut_or_pending_where_no_output_says_what_becomes_of_it) {
+  CHECK_EQ(rows("+m -> _", call_of({{4}})), "");
+  CHECK_EQ(rows("+m -> _, m", call_of({{4}})), "R S0 S0, R P P, R P1 P1");
+  NotedCall call = call_of({{4}});
+  call.no_outputs = true;
+  CHECK_EQ(rows("+m ->", call), "S0");
+}
+
+TEST(a_factor_of_the_same_sizes_is_not_broadcast) {
+  CHECK_EQ(rows("...{same}, ... -> ...", call_of({{4, 3}, {3}})), "S1 S1 S0");
+  CHECK_EQ(rows("...{same}, ... -> ...", call_of({{4, 3}, {4, 1}})), "S0 S0 S0");
+  CHECK_EQ(rows("m{same}, m -> m", call_of({{4}, {3}})), "");
+}
+
 TEST(what_does_not_fit_is_named) {
   CHECK_EQ(rows("m k, k n -> m n", call_of({{4, 8}, {7, 2}})),
            "1: Expected size 8 of \"k\", as in operand 0, got 7.");
   CHECK_EQ(rows("m k, k n -> m n", call_of({{4, 8, 1}, {8, 2}})),
            "0: Expected 2 dims, got shape (4, 8, 1).");
   CHECK_EQ(rows("m k, k n -> m n", call_of({{8}, {8, 2}})),
-           "0: Expected a dim \"m\", which no operand has, got 1 dims without it.");
+           "0: Expected a dim \"m\", which no other has, got shape (8,).");
   CHECK_EQ(rows("m 1 -> m", call_of({{8, 2}})), "0: Expected size 1 of dim 1, got 2.");
   CHECK_EQ(rows("(a b), b -> a b", call_of({{10}, {4}})),
            "0: Expected a multiple of 4 as size of dim 0, got 10.");

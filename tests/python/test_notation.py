@@ -250,6 +250,17 @@ def test_symbolic_sizes_are_compared_as_expressions() -> None:
         rows_text(RULES["view, as a head split"], aten.view.default, Sized(m, n, k), [2, 2, 4, 2])
 
 
+def test_sizes_that_no_rule_compares_are_not_read() -> None:
+    class Unreadable(int):
+        def __index__(self) -> int:
+            raise AssertionError("read")
+
+    meta = Sized(Unreadable(4), Unreadable(8))
+    assert rows_text(RULES["softmax"], aten._softmax.default, meta, 1, False) == ["S0, S0"]
+    with pytest.raises(AssertionError, match="read"):
+        rows_text("m n, n -> m n", aten.mul.Tensor, meta, meta)
+
+
 class Sized:
     """What has a shape, as metadata does."""
 

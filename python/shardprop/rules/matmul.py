@@ -9,7 +9,7 @@ import torch
 
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpOverload
-from .rows import P, R, Row, RowRule, S, same_row
+from .rows import P, R, Row, RowRule, S, noted
 
 __all__ = ["RULES"]
 
@@ -22,10 +22,6 @@ _GROUPED: dict[tuple[int, int], list[list[Any]]] = {
     (2, 2): [[S(2), R, S(1)], [S(1), S(0), R]],
     (3, 3): [[S(2), R, S(2)], [S(1), S(1), R], [P(), S(2), S(1)], [S(0), S(0), S(0)]],
 }
-
-
-def _dot(_: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Row]:
-    return [same_row(R, 3), [P(), S(0), S(0)]]
 
 
 def _grouped(_: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Row]:
@@ -55,6 +51,9 @@ def _both_aligned(_: Any, __: Any, inputs: Sequence[DTensorSpec], ___: Any) -> b
 
 
 RULES = {
-    aten.dot.default: RowRule(_dot, allow_unbacked_sharding=True),
+    # The row is written out for the sake of symbolic sizes: nothing is compared.
+    aten.dot.default: RowRule(
+        noted("_, _ -> _; S(0), S(0) -> P(sum)"), allow_unbacked_sharding=True
+    ),
     aten._grouped_mm.default: RowRule(_grouped, accepts=_both_aligned),
 }

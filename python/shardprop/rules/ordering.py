@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from .._torch import OpOverload
-from .follow import normal_dim
-from .rows import P, R, Row, RowRule, S, same_row
+from .rows import P, R, Row, RowRule, S, noted, same_row
 
 __all__ = ["RULES"]
 
 aten = torch.ops.aten
 
-Dim = Callable[[tuple[Any, ...], dict[str, Any]], int]
-
-
-def _along(dim_of: Dim) -> RowRule:
-    """Values and indices from one tensor, which may be sharded on any other dim."""
-
-    def rows(_: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Row]:
-        ndim = len(args[0].shape)
-        dim = normal_dim(dim_of(args, kwargs), ndim)
-        return [same_row(R, 3), *(same_row(S(d), 3) for d in range(ndim) if d != dim)]
-
-    return RowRule(rows, outputs=2)
+# Values and indices from one tensor, which may be sharded on any other dim.
+_ALONG_DIM = RowRule(noted("... k@dim! -> ... k@dim, ... k@dim"), outputs=2)
 
 
 def _histogram(_: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Row]:
@@ -38,10 +26,15 @@ def _histogram(_: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 RULES = {
-    aten.topk.default: _along(lambda args, _: args[2] if len(args) > 2 else -1),
-    aten.sort.default: _along(lambda args, _: args[1] if len(args) > 1 else -1),
-    # torch looks at the keyword only.
-    aten.sort.stable: _along(lambda _, kwargs: kwargs.get("dim", -1)),
-    **dict.fromkeys((aten.cummax.default, aten.cummin.default), _along(lambda args, _: args[1])),
+    **dict.fromkeys(
+        (
+            aten.cummax.default,
+            aten.cummin.default,
+            aten.sort.default,
+            aten.sort.stable,
+            aten.topk.default,
+        ),
+        _ALONG_DIM,
+    ),
     aten.histc.default: RowRule(_histogram),
 }

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from .._torch import OpOverload, TensorMeta
-from .rows import P, R, Row, RowRule, S, same_row
+from .rows import P, R, Row, RowRule, S, noted, same_row
 
 __all__ = ["RULES"]
 
@@ -20,18 +20,21 @@ _AVERAGE = {
     3: (aten.avg_pool3d.default, aten._adaptive_avg_pool3d.default),
 }
 _MAXIMUM = {
-    1: (aten.adaptive_max_pool1d.default, aten.max_pool1d_with_indices.default),
-    2: (
+    "... l! -> ... l, ... l": (
+        aten.adaptive_max_pool1d.default,
+        aten.max_pool1d_with_indices.default,
+    ),
+    "... h! w! -> ... h w, ... h w": (
         aten.adaptive_max_pool2d.default,
-        aten.fractional_max_pool2d.default,
         aten.max_pool2d_with_indices.default,
     ),
-    3: (
+    "... d! h! w! -> ... d h w, ... d h w": (
         aten.adaptive_max_pool3d.default,
-        aten.fractional_max_pool3d.default,
         aten.max_pool3d_with_indices.default,
     ),
 }
+# Where the batch is missing, torch takes the random samples to be without it as well.
+_FRACTIONAL = {2: aten.fractional_max_pool2d.default, 3: aten.fractional_max_pool3d.default}
 
 
 def _pool(pooled_dims: int, outputs: int) -> RowRule:
@@ -51,5 +54,6 @@ def _pool(pooled_dims: int, outputs: int) -> RowRule:
 
 RULES = {
     **{op: _pool(dims, outputs=1) for dims, ops in _AVERAGE.items() for op in ops},
-    **{op: _pool(dims, outputs=2) for dims, ops in _MAXIMUM.items() for op in ops},
+    **{op: RowRule(noted(text), outputs=2) for text, ops in _MAXIMUM.items() for op in ops},
+    **{op: _pool(dims, outputs=2) for dims, op in _FRACTIONAL.items()},
 }

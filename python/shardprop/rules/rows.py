@@ -11,11 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .. import _core
 from .._torch import OpOverload, Partial, Placement, Replicate, Shard, ShardingPlaceholder
+from ..errors import ShardpropError
+from ..notation import Notation
 
-__all__ = ["P", "R", "Row", "RowRule", "S", "same_row"]
+__all__ = ["P", "R", "Row", "RowFunction", "RowRule", "S", "noted", "same_row"]
 
 Row = Sequence[Placement | ShardingPlaceholder | None]
+RowFunction = Callable[[OpOverload, tuple[Any, ...], dict[str, Any]], Sequence[Row]]
 
 R = Replicate()
 P = Partial
@@ -25,6 +29,20 @@ S = ShardingPlaceholder
 def same_row(placement: Placement | ShardingPlaceholder, width: int) -> Row:
     """Every output and operand has the same placement."""
     return [placement] * width
+
+
+def noted(text: str) -> RowFunction:
+    """The rows of a rule in the notation; a call that does not fit it is declined."""
+    notation = Notation(text)
+
+    def rows(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Row]:
+        try:
+            return notation.rows(op, args, kwargs)
+        except ShardpropError as error:
+            reason = "arguments that our rule does not expect (ShardpropError)"
+            raise _core.Unsupported(reason) from error
+
+    return rows
 
 
 @dataclass(frozen=True)
@@ -39,7 +57,7 @@ class RowRule:
         allow_unbacked_sharding: What torch assumes where an unbacked size may not be shardable.
     """
 
-    rows: Callable[[OpOverload, tuple[Any, ...], dict[str, Any]], Sequence[Row]]
+    rows: RowFunction
     outputs: int = 1
     accepts: Callable[..., bool] | None = None
     allow_unbacked_sharding: bool | None = None
