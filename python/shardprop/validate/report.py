@@ -28,8 +28,8 @@ def values(reports: Sequence[OpReport], settings: Settings, seconds: float) -> d
     """Everything as JSON values.
 
     ``torch`` (its version), ``settings`` (fields of `Settings`), ``summary`` (``ops``, ``unsound``,
-    ``raising``, ``missing``, ``errors``, ``checks``, ``seconds``) and ``ops``, a list with the fields of
-    `OpReport` for each op, its findings with the fields of `Finding`.
+    ``raising``, ``missing``, ``errors``, ``checks``, ``seconds``) and ``ops``, a list with the
+    fields of `OpReport` for each op, its findings with the fields of `Finding`.
     """
     return {
         "torch": torch.__version__,
