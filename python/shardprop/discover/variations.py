@@ -1,0 +1,160 @@
+"""More calls from the given ones: other dims, flags and numbers, and sizes that do not divide."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from .. import _torch
+from ..validate.calls import Call
+from .evidence import named_arguments
+
+__all__ = ["never_varied", "varied"]
+
+_MOST_PER_ARGUMENT = 3
+
+
+def varied(calls: Sequence[Call], seed: int = 0) -> list[Call]:
+    """The given calls, and those that the op takes with another argument or with other sizes."""
+    more = [*calls, *_other_arguments(calls)]
+    random = torch.Generator().manual_seed(seed)
+    sized = (
+        _resized(call, resize, word, random)
+        for call in more
+        for resize, word in ((_less, "shrunk"), (_more, "grown"))
+    )
+    return [*more, *(call for call in sized if call is not None and _is_taken(call))]
+
+
+def never_varied(calls: Sequence[Call]) -> dict[str, str]:
+    """The arguments that had one value in all calls, though they are no tensors."""
+    values: dict[str, set[str]] = {}
+    for call in calls:
+        for name, value in named_arguments(call).items():
+            if not any(isinstance(x, torch.Tensor) for x in _torch.tree_leaves(value)):
+                values.setdefault(name, set()).add(repr(value))
+    tensors = {a.name for a in calls[0].op._schema.arguments if "Tensor" in str(a.type)}
+    return {
+        name: next(iter(found))
+        for name, found in values.items()
+        if len(found) == 1 and name not in tensors
+    }
+
+
+def _other_arguments(calls: Sequence[Call]) -> Iterator[Call]:
+    """Calls with one argument changed to a value that no call has, as far as the op takes it."""
+    known: dict[str, set[str]] = {}
+    for call in calls:
+        for name, value in named_arguments(call).items():
+            known.setdefault(name, set()).add(repr(value))
+    found: Counter[str] = Counter()
+    for base in sorted(calls, key=lambda call: -sum(tensor.ndim for tensor in call.tensors)):
+        for name, value in named_arguments(base).items():
+            for other in _others(value, base.tensors):
+                if repr(other) in known[name] or found[name] == _MOST_PER_ARGUMENT:
+                    continue
+                call = _with_argument(base, name, other)
+                if _is_taken(call):
+                    known[name].add(repr(other))
+                    found[name] += 1
+                    yield call
+
+
+def _others(value: Any, tensors: Sequence[torch.Tensor]) -> Iterator[Any]:
+    """Other values of an argument that may show something else."""
+    shape = tuple(tensors[0].shape) if tensors else ()
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield from (dim for dim in (0, len(shape) - 1, -1, 1, -value) if dim != value)
+    elif isinstance(value, float):
+        yield -value if value else -0.5
+    elif isinstance(value, (list, tuple)) and all(isinstance(x, int) for x in value):
+        # Fewer or more sizes, if they are those of the last dims.
+        if tuple(value) == shape[len(shape) - len(value) :]:
+            yield from (list(shape[at:]) for at in range(len(shape)) if shape[at:] != tuple(value))
+
+
+def _with_argument(call: Call, name: str, value: Any) -> Call:
+    positional = [a.name for a in call.op._schema.arguments if not a.kwarg_only]
+    origin = f"{call.origin}, {name}={value}"
+    if name in positional[: len(call.args)]:
+        at = positional.index(name)
+        return replace(call, args=(*call.args[:at], value, *call.args[at + 1 :]), origin=origin)
+    return replace(call, kwargs={**call.kwargs, name: value}, origin=origin)
+
+
+def _resized(
+    call: Call, resize: Callable[[int], int], word: str, random: torch.Generator
+) -> Call | None:
+    """The call with other sizes, equal ones staying equal; None if there is nothing to change."""
+    sizes = {size for tensor in call.tensors for size in tensor.shape}
+    if all(resize(size) == size for size in sizes):
+        return None
+    smallest = min(map(resize, sizes))
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return _resized_tensor(value, resize, smallest, random)
+        if isinstance(value, (list, tuple)):
+            return type(value)(resize(x) if _is_size(x, sizes) else changed(x) for x in value)
+        return value
+
+    kwargs = {name: changed(value) for name, value in call.kwargs.items()}
+    args = tuple(map(changed, call.args))
+    return Call(call.op, args, kwargs, f"{call.origin}, {word}")
+
+
+def _resized_tensor(
+    tensor: torch.Tensor, resize: Callable[[int], int], smallest: int, random: torch.Generator
+) -> torch.Tensor:
+    smaller = tensor[tuple(slice(resize(size)) for size in tensor.shape)]
+    other = smaller.expand([resize(size) for size in tensor.shape]).clone()
+    if other.numel() > smaller.numel() and other.dtype.is_floating_point:
+        other += torch.rand(other.shape, generator=random, dtype=other.dtype)  # else rows are alike
+    if _is_continuous(other) or other.dtype is torch.bool:
+        return other
+    return other % smallest  # indices stay inside of what they point into
+
+
+def _is_size(value: Any, sizes: set[int]) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value in sizes
+
+
+def _less(size: int) -> int:
+    """A size that two ranks do not share equally."""
+    return size - 1 if size > 2 and size % 2 == 0 else size
+
+
+def _more(size: int) -> int:
+    """A size that can be cut."""
+    return 4 if size == 1 else size
+
+
+def _is_continuous(tensor: torch.Tensor) -> bool:
+    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
+
+
+def _is_taken(call: Call) -> bool:
+    """Does the op take the call, with numbers as the result?"""
+    copies = Call(call.op, _copied(call.args), _copied(call.kwargs))
+    try:
+        results = call.op(*copies.args, **copies.kwargs)
+    except Exception:
+        return False
+    leaves = [x for x in _torch.tree_leaves(results) if isinstance(x, torch.Tensor)]
+    return not any(_is_continuous(x) and bool(x.isnan().any()) for x in leaves)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_copied, value))
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    return value

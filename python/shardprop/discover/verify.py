@@ -1,0 +1,106 @@
+"""The last word: the rows that a text stands for, against the rows that were seen to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from .. import _torch
+from ..validate.calls import Call
+from .evidence import Evidence
+from .observation import Observation, every_rank_has_some
+from .rows import Row, cell_of, essential, implies
+from .slots import by_slot
+
+__all__ = ["Compiler", "Verdict", "compare"]
+
+
+class Compiler(Protocol):
+    """Gives the rows that a rule has for a call, outputs first, without the replicated one."""
+
+    def __call__(self, call: Call, outputs: Sequence[Any]) -> Iterable[Sequence[Any]]: ...
+
+
+@dataclass
+class Verdict:
+    """How the rows of a rule compare with what was seen.
+
+    Attributes:
+        unsound: Rows that the rule has and that do not hold, each with a call.
+        missing: Rows that hold and that the rule has not, each with the calls they hold on.
+        matched: Rows that both have, over all calls.
+        error: Why the rule has no rows for some call.
+    """
+
+    unsound: list[tuple[Row, Observation]] = field(default_factory=list)
+    missing: dict[Row, list[Observation]] = field(default_factory=dict)
+    matched: int = 0
+    error: str | None = None
+
+
+def compare(evidence: Evidence, compiler: Compiler) -> Verdict:
+    """Compare on every call and every number of ranks."""
+    verdict = Verdict()
+    compiled: dict[int, list[Sequence[Any]]] = {}
+    for seen in evidence.observations:
+        call = evidence.calls[seen.call]
+        if seen.call not in compiled:
+            try:
+                compiled[seen.call] = list(compiler(call, _outputs(call)))
+            except Exception as error:
+                verdict.error = f"{seen.text}: {error}"
+                return verdict
+        claimed = _claimed(compiled[seen.call], seen, evidence)
+        for row in sorted(claimed):
+            if seen.holds(row) is False:
+                verdict.unsound.append((row, seen))
+            elif row in seen.rows:
+                verdict.matched += 1
+        for row in sorted(seen.rows):
+            if not any(implies(have, row, seen.operands) for have in claimed):
+                verdict.missing.setdefault(row, []).append(seen)
+    return verdict
+
+
+def _outputs(call: Call) -> list[torch.Tensor | None]:
+    results = call.op(*call.args, **call.kwargs)
+    return [x if isinstance(x, torch.Tensor) else None for x in _torch.tree_leaves(results)]
+
+
+def _claimed(
+    rows: Iterable[Sequence[Any]], seen: Observation, evidence: Evidence
+) -> frozenset[Row]:
+    """The rows as the observation writes them, without those whose asks its sizes do not meet."""
+    operands = sum(map(len, seen.shapes[: seen.operands]))
+    lengths = list(map(len, seen.shapes))
+    shapes = [shape for slot in seen.shapes for shape in slot]
+    found: list[Row] = []
+    for row in rows:
+        outputs = len(row) - operands
+        placements = [*row[outputs:], *row[:outputs]]
+        cells = [cell_of(placement) for placement in placements]
+        if None in cells or len(cells) != sum(lengths):
+            continue
+        if all(_is_met(p, s, seen.ranks) for p, s in zip(placements, shapes, strict=True)):
+            slots = by_slot([cell or "" for cell in cells], lengths)
+            if slots is not None and any(cell not in ("", "R") for cell in slots):
+                found.append(slots)
+    return essential(found, seen.operands)
+
+
+def _is_met(placement: Any, shape: Sequence[int], ranks: int) -> bool:
+    """Do the shards satisfy what a placeholder asks of them?"""
+    if not isinstance(placement, _torch.ShardingPlaceholder):
+        return True
+    size = shape[placement.dim]
+    if not every_rank_has_some(size, ranks):
+        return False
+    shard = -(-size // ranks)
+    last = size - (ranks - 1) * shard
+    if getattr(placement, "even", False) and last != shard:
+        return False
+    multiple = getattr(placement, "multiple_of", 1)
+    return last >= getattr(placement, "min_local", 1) and not (shard % multiple or last % multiple)
