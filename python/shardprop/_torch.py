@@ -66,6 +66,11 @@ ShardingPlaceholder = _single_dim._ShardingPlaceholder
 
 # The one that torch flattens schemas with: it has two, and they order dicts differently.
 tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
+_pytree = sys.modules[tree_leaves.__module__]
+tree_flatten: Callable[[Any], tuple[list[Any], Any]] = _pytree.tree_flatten
+tree_unflatten: Callable[[list[Any], Any], Any] = _pytree.tree_unflatten
+
+NormPartial = _math_ops._NormPartial
 
 __all__ = [
     "DTensorSpec",
@@ -74,6 +79,7 @@ __all__ = [
     "FakeTensor",
     "FakeTensorMode",
     "IntLike",
+    "NormPartial",
     "OpOverload",
     "OpSchema",
     "OutputSharding",
@@ -93,7 +99,9 @@ __all__ = [
     "in_local_tensor_mode",
     "no_dispatch",
     "statically_known_true",
+    "tree_flatten",
     "tree_leaves",
+    "tree_unflatten",
 ]
 
 # torch 2.15: a plain shard may become Partial(sum) by zero fill, outputs that are absent in every

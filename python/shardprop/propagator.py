@@ -29,6 +29,7 @@ __all__ = [
     "enable",
     "enabled",
     "is_enabled",
+    "propagate_sharding",
     "redistribution",
     "reset_stats",
     "stats",
@@ -68,8 +69,8 @@ def _rule_for(schema: OpSchema) -> Any | None:
     return rule
 
 
-def _propagate(schema: OpSchema) -> OutputSharding:
-    """What torch's dispatcher calls while shardprop is enabled."""
+def propagate_sharding(schema: OpSchema) -> OutputSharding:
+    """What torch's dispatcher calls while shardprop is enabled; the validator, at any time."""
     with _recorder.mine() as counts:
         rule = _rule_for(schema)
         if rule is None:
@@ -134,7 +135,7 @@ def enable(*, policy: str = "torch", strict: bool = False) -> None:
     with _lock:
         _strict = strict
         redistribution.install()
-        install(_propagate)
+        install(propagate_sharding)
         _enabled = True
 
 

@@ -19,6 +19,9 @@ class Settings:
         missing: Look for rows that hold and are not claimed.
         rule: ``"active"``: the rule that shardprop uses; ``"torch"``: torch's own.
         seed: Seed of every random number.
+        combinations: Placements of all operands that are tried on one mesh; if there are more,
+            those of at most two kinds, and a random sample.
+        compositions: Pairs of rows that are composed for one call.
     """
 
     ranks: tuple[int, ...] = (2, 3)
@@ -27,6 +30,8 @@ class Settings:
     missing: bool = True
     rule: Literal["active", "torch"] = "active"
     seed: int = 0
+    combinations: int = 4096
+    compositions: int = 48
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,140 @@
+"""The placements that are tried: of operands one kind of shard at a time, of outputs what fits."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from .._torch import Partial, Placement, Replicate, Shard, StridedShard
+from .execution import Executable
+from .partials import Untestable, is_reducible
+from .ranks import local_shapes
+from .simulation import Simulation
+
+__all__ = ["Combinations", "output_placements"]
+
+REPLICATE = Replicate()
+_REDUCE_OPS = ("sum", "avg", "max", "min", "product", "band", "bor", "bxor")
+# Of bools these two are what all others but bxor amount to.
+_REDUCE_OPS_OF_BOOLS = ("sum", "product")
+
+
+def partials_of(dtype: torch.dtype) -> list[Partial]:
+    """The kinds of Partial that a tensor of this dtype may have."""
+    ops = _REDUCE_OPS_OF_BOOLS if dtype is torch.bool else _REDUCE_OPS
+    return [p for p in map(Partial, ops) if is_reducible(dtype, p)]
+
+
+def shard(dim: int, factor: int) -> Placement:
+    """A shard; `factor` 0 is a plain one."""
+    return StridedShard(dim, split_factor=factor) if factor else Shard(dim)
+
+
+class Combinations:
+    """Placements of all operands on one mesh dim, operands of one list alike.
+
+    Attributes:
+        left_out: Combinations beyond the limit that are not among them.
+    """
+
+    def __init__(
+        self, executable: Executable, simulation: Simulation, factors: Sequence[int], limit: int
+    ) -> None:
+        self._groups = executable.groups
+        self._width = len(executable.operands)
+        self._operands = executable.operands
+        self._simulation = simulation
+        self.left_out = 0
+        partial = [self._partials(group) for group in self._groups]
+        plain = self._with_shards(partial, 0)
+        self._spaces = [plain]
+        for factor in factors:
+            self._spaces.append(self._with_shards(partial, factor))
+        self._limit = limit
+
+    def _with_shards(self, partial: list[list[Placement]], factor: int) -> list[list[Placement]]:
+        return [
+            [REPLICATE, *self._shards(group, factor), *kinds]
+            for group, kinds in zip(self._groups, partial, strict=True)
+        ]
+
+    def _shards(self, group: Sequence[int], factor: int) -> list[Placement]:
+        """Shards that leave something on every rank."""
+        pieces = self._simulation.sizes[0] * max(factor, 1)
+        tensors = [self._operands[index] for index in group]
+        dims = range(min(tensor.ndim for tensor in tensors))
+        return [shard(d, factor) for d in dims if all(t.shape[d] >= pieces for t in tensors)]
+
+    def _partials(self, group: Sequence[int]) -> list[Placement]:
+        """Partials whose parts differ between the ranks."""
+        first = partials_of(self._operands[group[0]].dtype)
+        return [p for p in first if all(self._differs(index, p) for index in group)]
+
+    def _differs(self, operand: int, partial: Partial) -> bool:
+        try:
+            return not self._simulation.has_equal_parts(operand, (partial,))
+        except Untestable:
+            return False
+
+    def __iter__(self) -> Iterator[tuple[Placement, ...]]:
+        for index, space in enumerate(self._spaces):
+            for chosen in self._bounded(space):
+                # Without a strided shard it was among the plain ones.
+                if index and not any(isinstance(p, StridedShard) for p in chosen):
+                    continue
+                row = [REPLICATE] * self._width
+                for group, placement in zip(self._groups, chosen, strict=True):
+                    for operand in group:
+                        row[operand] = placement  # type: ignore[call-overload]
+                yield tuple(row)
+
+    def _bounded(self, space: list[list[Placement]]) -> Iterator[tuple[Placement, ...]]:
+        total = math.prod(map(len, space))
+        if total <= self._limit:
+            yield from itertools.product(*space)
+            return
+        few = list(itertools.islice(_at_most_two(space), self._limit))
+        chance = random.Random(total)
+        known = set(few)
+        while len(known) < min(self._limit, total):
+            known.add(tuple(chance.choice(kinds) for kinds in space))
+        self.left_out += total - len(known)
+        yield from few
+        yield from sorted(known.difference(few), key=str)
+
+
+def _at_most_two(space: list[list[Placement]]) -> Iterator[tuple[Placement, ...]]:
+    """Combinations of at most two kinds other than Replicate, any number of operands each."""
+    rest = [kinds[1:] for kinds in space]
+    present = list(dict.fromkeys(itertools.chain.from_iterable(rest)))
+    seen: set[tuple[Placement, ...]] = set()
+    for pair in itertools.combinations_with_replacement(present, 2):
+        allowed = [[REPLICATE, *(k for k in kinds if k in pair)] for kinds in rest]
+        for chosen in itertools.product(*allowed):
+            if chosen not in seen:
+                seen.add(chosen)
+                yield chosen
+
+
+def output_placements(
+    whole: torch.Tensor,
+    shapes: Sequence[torch.Size] | None,
+    factors: Sequence[int],
+    ranks: int,
+) -> Iterator[Placement]:
+    """Placements that an output with these local shapes may have; of any shape if there are none
+    yet. Replicate first: what holds as that is not looked at further."""
+    if shapes is None or all(shape == whole.shape for shape in shapes):
+        yield REPLICATE
+        yield from partials_of(whole.dtype)
+    for factor in (0, *factors):
+        for dim in range(whole.ndim):
+            if whole.shape[dim] < ranks * max(factor, 1):
+                continue
+            placement = shard(dim, factor)
+            if shapes is None or list(shapes) == local_shapes(whole.shape, [placement], [ranks]):
+                yield placement

@@ -1,0 +1,183 @@
+"""An op's rule put to the test: what it claims and is wrong, what holds and is not claimed."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from .._torch import OpOverload
+from .calls import Call
+from .candidates import Combinations
+from .claims import Claimant, kind_of_rule
+from .execution import Executable
+from .explore import explore
+from .missing import MissingRows
+from .partials import Untestable
+from .repros import script_of
+from .results import Finding, OpReport, Settings
+from .simulation import Data, Row, Simulation, is_mixed, simulations, varied
+from .texts import call_text, row_text
+
+__all__ = ["check_op"]
+
+
+def check_op(
+    op: OpOverload,
+    calls: Iterable[Call],
+    settings: Settings | None = None,
+    deadline: float | None = None,
+) -> OpReport:
+    """Put the rule of an op to the test on calls of it.
+
+    Args:
+        op: The op overload.
+        calls: Calls of it.
+        settings: What is tried.
+        deadline: The time, as of ``time.monotonic``, after which no further call is begun.
+    """
+    settings = settings or Settings()
+    report = OpReport(str(op), kind_of_rule(op, settings.rule))
+    start = time.monotonic()
+    checker = _Checker(report, settings)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # a resized out= tensor, a deprecated op
+        for call in calls:
+            if deadline is not None and time.monotonic() > deadline:
+                report.error = "time limit"
+                break
+            checker.check(call)
+        checker.finish()
+    report.seconds = time.monotonic() - start
+    return report
+
+
+class _Checker:
+    def __init__(self, report: OpReport, settings: Settings) -> None:
+        self._report = report
+        self._settings = settings
+        self._skipped: Counter[str] = Counter()
+        self._claimed: set[Row] = set()
+        self._unsound: set[object] = set()
+        self._missing = MissingRows()
+        self._chance = random.Random(settings.seed)
+
+    def check(self, call: Call) -> None:
+        """Try one call on all meshes."""
+        executable = Executable(call)
+        try:
+            data = varied(executable)
+        except Untestable as error:
+            self._skipped[str(error)] += 1
+            return
+        except Exception as error:  # whatever the op raises
+            self._skipped[f"the op raises {type(error).__name__} on the whole tensors"] += 1
+            return
+        self._report.calls += 1
+        try:
+            claimant = Claimant(executable, data[0].expected, self._settings)
+            sound: list[Row] = []
+            for ranks in self._settings.ranks:
+                sound = self._on_one_dim(executable, data, claimant, ranks) or sound
+            if self._settings.composed:
+                self._on_more_dims(executable, data, claimant, sound)
+        except Untestable as error:
+            self._skipped[str(error)] += 1
+
+    def finish(self) -> None:
+        """Report what is missing, and the counts."""
+        report = self._report
+        for row, call, ranks in self._missing.found():
+            self._find("missing", "holds, and is not claimed", call, [row], (ranks,))
+        report.rows = len(self._claimed)
+        report.skipped = dict(self._skipped.most_common())
+
+    def _on_one_dim(
+        self, executable: Executable, data: Sequence[Data], claimant: Claimant, ranks: int
+    ) -> list[Row]:
+        """Try the claims on a mesh of one dim, and look for what is missing; the sound claims."""
+        settings = self._settings
+        trials = simulations(executable, data, (ranks,), settings.seed)
+        combinations = Combinations(
+            executable, trials[0], settings.strided_factors, settings.combinations
+        )
+        try:
+            claims = claimant.claims(ranks, combinations)
+        except Exception as error:  # a rule's function may raise anything
+            self._skipped[f"the rule raises {type(error).__name__}"] += 1
+            return []
+        self._skipped += claims.skipped
+        self._claimed.update(claims.rows)
+        sound = [row for row in claims.rows if self._holds(executable.call, trials, [row])]
+        if settings.missing:
+            explored = explore(executable, trials, settings)
+            self._skipped += explored.skipped
+            self._missing.see(executable.call, ranks, claims.rows, explored)
+        self._report.checks += sum(trial.runs for trial in trials)
+        return sound
+
+    def _on_more_dims(
+        self,
+        executable: Executable,
+        data: Sequence[Data],
+        claimant: Claimant,
+        sound: Sequence[Row],
+    ) -> None:
+        """Try pairs of sound claims, each on a dim of its own."""
+        sizes = self._settings.composed
+        pairs = list(itertools.product(sound, repeat=len(sizes)))
+        if len(pairs) > self._settings.compositions:
+            self._skipped["compositions beyond the sample"] += (
+                len(pairs) - self._settings.compositions
+            )
+            pairs = self._chance.sample(pairs, self._settings.compositions)
+        trials = simulations(executable, data[:1], sizes, self._settings.seed)
+        for pair in pairs:
+            rows = claimant.composed(sizes, pair)
+            if rows is not None and not _has_mixed_partials(rows):
+                self._holds(executable.call, trials, rows)
+        self._report.checks += sum(trial.runs for trial in trials)
+
+    def _holds(self, call: Call, trials: Sequence[Simulation], rows: Sequence[Row]) -> bool:
+        """Do claimed rows hold in all trials? Reported if not, once for an op."""
+        if tuple(rows) in self._unsound:
+            return False
+        for trial in trials:
+            try:
+                reason = trial.mismatch(rows)
+            except Untestable as error:
+                self._skipped[f"claim: {error}"] += 1
+                return False
+            if reason is not None:
+                self._unsound.add(tuple(rows))
+                self._find("unsound", reason, call, rows, trial.sizes)
+                return False
+        return True
+
+    def _find(
+        self, kind: str, reason: str, call: Call, rows: Sequence[Row], sizes: tuple[int, ...]
+    ) -> None:
+        self._report.findings.append(
+            Finding(
+                kind=kind,  # type: ignore[arg-type]
+                rows=tuple(map(row_text, rows)),
+                mesh=sizes,
+                call=call_text(call),
+                reason=reason,
+                repro=script_of(call, rows, sizes, self._settings.seed),
+            )
+        )
+
+
+def _has_mixed_partials(rows: Sequence[Row]) -> bool:
+    """Would some tensor have two kinds of Partial, which torch refuses?"""
+    columns = (*zip(*(row.inputs for row in rows), strict=True),)
+    outputs = (*zip(*(row.outputs for row in rows), strict=True),)
+    return any(
+        is_mixed(tuple(p for p in column if p is not None)) for column in (*columns, *outputs)
+    )

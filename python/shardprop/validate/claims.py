@@ -1,0 +1,296 @@
+"""The rows that a rule claims for a call on one mesh dim."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from .. import _torch, registry
+from .._torch import (
+    DTensorSpec,
+    OpSchema,
+    OutputSharding,
+    Placement,
+    ShardingPlaceholder,
+    TensorMeta,
+)
+from ..decision import rule_of
+from ..kinds import is_shard
+from ..op_facts import op_facts
+from ..propagator import propagate_sharding
+from ..rules import RowRule
+from ..specs import make_spec
+from .candidates import shard
+from .execution import Executable, Outcome
+from .meshes import mesh_of
+from .ranks import local_shapes
+from .results import Settings
+from .simulation import Layout, Row, is_replicated
+
+__all__ = ["Claims", "Claimant", "kind_of_rule"]
+
+Which = Literal["active", "torch"]
+
+
+@dataclass
+class Claims:
+    """What a rule claims for a call.
+
+    Attributes:
+        rows: The rows, without the one where all is replicated.
+        skipped: Rows left out, counted by reason.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+def kind_of_rule(op: _torch.OpOverload, which: Which) -> str:
+    """What claims the rows, in the words of `OpReport.rule`."""
+    single = registry.single_dim_rule(op)
+    if single is not None:
+        return "torch single-dim rule" if _is_of_torch(single.func) else "registered rule"
+    if which == "active" and rule_of(op) is not None:
+        return "own rule"
+    why = registry.why_no_single_dim_rule(op)
+    if why != "decomposition":
+        of_torch = registry.has_own_full_mesh_strategy(op) or why == "propagation rule"
+        return f"torch {why}" if of_torch else "registered rule"
+    return "decomposition" if _torch.has_decomposition(op) else "none"
+
+
+def _is_of_torch(function: Callable[..., Any]) -> bool:
+    module = getattr(function, "__module__", None) or ""
+    return module.startswith(_torch.OPS_PACKAGE)
+
+
+class Claimant:
+    """The rule of a call's op, asked for what it claims."""
+
+    def __init__(self, executable: Executable, expected: Outcome, settings: Settings) -> None:
+        self._executable = executable
+        self._outputs = len(expected.outputs)
+        self._aliases = executable.alias_of(self._outputs)
+        self._factors = settings.strided_factors
+        self._active = settings.rule == "active"
+        self._rule = None if op_facts(executable.call.op).is_list_op else self._listing_rule()
+
+    def _listing_rule(self) -> Any | None:
+        """The rule that lists its rows, if the op has one of those."""
+        op = self._executable.call.op
+        rule = registry.single_dim_rule(op)
+        if rule is None and self._active:
+            own = rule_of(op)
+            rule = own if isinstance(own, RowRule) else None
+        return rule
+
+    def claims(self, ranks: int, combinations: Iterable[tuple[Placement, ...]]) -> Claims:
+        """The rows that can be used on a mesh dim of `ranks` ranks.
+
+        `combinations` are the placements of the operands that a rule is asked about which does not
+        list its rows.
+
+        Raises:
+            Exception: what the rule raises.
+        """
+        found = Claims()
+        if self._rule is not None:
+            self._take_listed(found, self._rule, ranks)
+        else:
+            self._take_decided(found, ranks, combinations)
+        found.rows = [row for row in dict.fromkeys(found.rows) if self._is_usable(row)]
+        return found
+
+    def composed(self, sizes: tuple[int, ...], rows: Sequence[Row]) -> list[Row] | None:
+        """What the rule claims of the operands of these rows, one for each mesh dim; None where it
+        claims nothing of them."""
+        layouts = tuple(zip(*(row.inputs for row in rows), strict=True))
+        if self._rule is None:
+            decided = self._decided(sizes, layouts)
+            return None if isinstance(decided, str) else decided
+        fits = all(
+            _is_shardable(operand.shape, layout, sizes)
+            for operand, layout in zip(self._executable.operands, layouts, strict=True)
+        )
+        return list(rows) if fits else None
+
+    def _is_usable(self, row: Row) -> bool:
+        """May torch use the row: has an output that is an operand that operand's placement?"""
+        if len(row.outputs) != self._outputs:
+            return True  # a fault of the row, found when it is run
+        return all(
+            alias is None or placement == row.inputs[alias]
+            for alias, placement in zip(self._aliases, row.outputs, strict=True)
+        )
+
+    # --- rules that list their rows
+
+    def _take_listed(self, found: Claims, rule: Any, ranks: int) -> None:
+        call = self._executable.call
+        args = tuple(_as_meta(arg) for arg in call.args)
+        kwargs = {name: _as_meta(value) for name, value in call.kwargs.items()}
+        for row in rule.func(call.op, args, kwargs):
+            outputs = len(row) - len(self._executable.operands)
+            asked = row[outputs:]
+            if outputs < 0 or any(placement is None for placement in asked):
+                found.skipped["row with another number of operands than the call"] += 1
+                continue
+            for filled in _filled(row, self._factors):
+                claimed = Row(self._per_tensor(filled[:outputs]), tuple(filled[outputs:]))
+                if is_replicated(claimed.inputs):
+                    continue
+                if _applies(claimed.inputs, asked, self._executable.operands, rule, ranks):
+                    found.rows.append(claimed)
+
+    def _per_tensor(self, outputs: Sequence[Placement | None]) -> tuple[Placement | None, ...]:
+        """One for each output: a row may have one for all of a list."""
+        return tuple(outputs) * (self._outputs if len(outputs) == 1 else 1)
+
+    # --- rules that decide
+
+    def _take_decided(
+        self, found: Claims, ranks: int, combinations: Iterable[tuple[Placement, ...]]
+    ) -> None:
+        for inputs in combinations:
+            if is_replicated(inputs):
+                continue
+            rows = self._decided((ranks,), tuple((placement,) for placement in inputs))
+            if isinstance(rows, str):
+                found.skipped[f"placements that the rule refuses ({rows})"] += 1
+            elif rows is not None:
+                found.rows += rows
+
+    def _decided(
+        self, sizes: tuple[int, ...], layouts: tuple[Layout, ...]
+    ) -> list[Row] | str | None:
+        """The rows of a decision that redistributes nothing; None if it redistributes something;
+        the name of the error if there is no decision."""
+        schema = _schema(self._executable, sizes, layouts)
+        decide = propagate_sharding if self._active else _torch.torch_propagate
+        try:
+            sharding = decide(schema)
+        except Exception as error:  # torch refuses with whatever its code runs into
+            return type(error).__name__
+        if not _leaves_operands(schema, sharding):
+            return None
+        specs = _output_specs(sharding)
+        columns = self._per_tensor([spec and spec.placements for spec in specs])  # type: ignore[misc]
+        return [
+            Row(
+                tuple(column and column[m] for column in columns),  # type: ignore[index, misc]
+                tuple(layout[m] for layout in layouts),
+            )
+            for m in range(len(sizes))
+        ]
+
+
+def _is_shardable(shape: Sequence[int], layout: Layout, sizes: Sequence[int]) -> bool:
+    """Does a shard leave something on every rank, by torch's count?"""
+    pieces: Counter[int] = Counter()
+    for placement, ranks in zip(layout, sizes, strict=True):
+        if is_shard(placement):
+            dim: int = placement.dim  # type: ignore[attr-defined]
+            factor = int(getattr(placement, "split_factor", 1))
+            pieces[dim] = max(pieces[dim], 1) * ranks * factor
+    return all(shape[dim] >= count for dim, count in pieces.items())
+
+
+def _as_meta(value: Any) -> Any:
+    """An argument as a rule sees it: metadata for tensors."""
+    if isinstance(value, torch.Tensor):
+        return _meta(value)
+    if isinstance(value, (list, tuple)):
+        made = [_as_meta(item) for item in value]
+        if value and all(isinstance(item, torch.Tensor) for item in value):
+            return tuple(made)
+        return made if any(isinstance(x, torch.Tensor) for x in value) else type(value)(made)
+    return value
+
+
+def _meta(tensor: torch.Tensor) -> TensorMeta:
+    return TensorMeta(tensor.shape, tensor.stride(), tensor.dtype)
+
+
+def _filled(row: Sequence[Any], factors: Sequence[int]) -> Iterator[list[Any]]:
+    """The row with its placeholders filled, all of them with one kind of shard."""
+    if not any(isinstance(item, ShardingPlaceholder) for item in row):
+        yield list(row)
+        return
+    for factor in (0, *factors):
+        yield [shard(x.dim, factor) if isinstance(x, ShardingPlaceholder) else x for x in row]
+
+
+def _applies(
+    inputs: Sequence[Placement],
+    asked: Sequence[Any],
+    operands: Sequence[torch.Tensor],
+    rule: Any,
+    ranks: int,
+) -> bool:
+    """Would torch take these placements where the operands have them already?"""
+    for placement, ask, operand in zip(inputs, asked, operands, strict=True):
+        if not is_shard(placement):
+            continue
+        dim: int = placement.dim  # type: ignore[attr-defined]
+        if not 0 <= dim < operand.ndim:
+            return False
+        size = operand.shape[dim]
+        factor = int(getattr(placement, "split_factor", 1))
+        if not rule.allow_uneven_sharding and size < ranks * factor:
+            return False
+        if getattr(ask, "is_constrained", False) and not _fulfils(size, factor, ranks, ask):
+            return False
+    return True
+
+
+def _fulfils(size: int, factor: int, ranks: int, ask: Any) -> bool:
+    """Does every rank hold what a constrained placeholder asks for?"""
+    placement = shard(0, factor if factor > 1 else 0)
+    local = [shape[0] for shape in local_shapes((size,), [placement], [ranks])]
+    return (
+        (not ask.even or len(set(local)) == 1)
+        and min(local) >= ask.min_local
+        and all(length % ask.multiple_of == 0 for length in local)
+    )
+
+
+def _schema(executable: Executable, sizes: tuple[int, ...], layouts: Sequence[Layout]) -> OpSchema:
+    mesh = mesh_of(sizes)
+    rest = iter(layouts)
+
+    def placed(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return make_spec(mesh, next(rest), _meta(value), strided_is_order=False)
+        return value
+
+    call = executable.call
+    leaves, spec = _torch.tree_flatten((call.args, call.kwargs))
+    args, kwargs = _torch.tree_unflatten([placed(leaf) for leaf in leaves], spec)
+    return registry.op_schema(call.op, args, kwargs)
+
+
+def _specs(value: Any) -> list[DTensorSpec]:
+    return [x for x in _torch.tree_leaves(value) if isinstance(x, DTensorSpec)]
+
+
+def _leaves_operands(schema: OpSchema, sharding: OutputSharding) -> bool:
+    """Are all operands to stay as they are?"""
+    wanted = sharding.redistribute_schema
+    if not sharding.needs_redistribute or wanted is None:
+        return True
+    now = [spec.placements for spec in _specs(schema.args_schema)]
+    return [spec.placements for spec in _specs(wanted.args_schema)] == now
+
+
+def _output_specs(sharding: OutputSharding) -> list[DTensorSpec | None]:
+    output = sharding.output_spec
+    if isinstance(output, DTensorSpec):
+        return [output]
+    found: list[DTensorSpec | None] = []
+    for item in output or ():
+        found += item if isinstance(item, (list, tuple)) else [item]
+    return found

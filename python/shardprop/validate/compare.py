@@ -1,0 +1,76 @@
+"""Is a tensor what it should be, up to the rounding of another order of the same sums?"""
+
+from __future__ import annotations
+
+import torch
+
+__all__ = ["difference", "largest"]
+
+# Of the largest element. Another order of a reduction costs about the root of its length in units
+# of the last place; a wrong row is off by about the elements themselves.
+_RELATIVE = {
+    torch.float64: 1e-9,
+    torch.float32: 5e-5,
+    torch.float16: 2e-2,
+    torch.bfloat16: 8e-2,
+    torch.complex128: 1e-9,
+    torch.complex64: 5e-5,
+    torch.complex32: 2e-2,
+}
+_COARSEST = 0.3  # the floats of eight bits
+
+
+def largest(tensor: torch.Tensor) -> float:
+    """The absolute value of the largest finite element; 0 of exact dtypes and without elements."""
+    if not _is_rounded(tensor.dtype) or not tensor.numel():
+        return 0.0
+    size = tensor.detach().abs()
+    size = size if size.dtype.itemsize > 2 else size.float()
+    most = float(size.max())
+    if most == most and most != float("inf"):
+        return most
+    return float(torch.where(size.isfinite(), size, 0).max())
+
+
+def difference(got: torch.Tensor, expected: torch.Tensor, scale: float = 0.0) -> str | None:
+    """What tells two tensors apart; None if nothing does.
+
+    Args:
+        got: What the ranks made.
+        expected: What the op makes of the whole tensors.
+        scale: The largest element that was summed on the way, where those are larger.
+    """
+    if got.shape != expected.shape:
+        return f"shape {list(got.shape)} instead of {list(expected.shape)}"
+    if got.dtype != expected.dtype:
+        return f"dtype {got.dtype} instead of {expected.dtype}"
+    if torch.equal(got, expected):
+        return None
+    if not _is_rounded(expected.dtype):
+        wrong = got != expected
+        return f"{int(wrong.sum())} of {wrong.numel()} elements differ"
+    return _rounded_difference(got, expected, scale)
+
+
+def _is_rounded(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
+
+
+def _rounded_difference(got: torch.Tensor, expected: torch.Tensor, scale: float) -> str | None:
+    relative = _RELATIVE.get(expected.dtype, _COARSEST)
+    allowed = relative * max(scale, largest(expected))
+    if expected.dtype.is_complex:
+        got, expected = (
+            torch.view_as_real(got.resolve_conj()),
+            torch.view_as_real(expected.resolve_conj()),
+        )
+    if expected.dtype.itemsize < 4:
+        got, expected = got.float(), expected.float()
+    off = (got - expected).abs()
+    right = (off <= allowed) | (got == expected) | (got.isnan() & expected.isnan())
+    if bool(right.all()):
+        return None
+    wrong = int((~right).sum())
+    finite = off[off.isfinite()]
+    most = f", by {float(finite.max()):.3g} at most" if finite.numel() else ""
+    return f"{wrong} of {right.numel()} elements differ{most} (tolerance {allowed:.1g})"

@@ -1,0 +1,179 @@
+"""Which rows hold for a call: the op itself, run on simulated ranks, says so."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from .._torch import Placement, Replicate
+from ..kinds import is_shard
+from .calls import Call
+from .candidates import REPLICATE, Combinations, output_placements
+from .execution import Executable, Outcome
+from .partials import Untestable
+from .results import Settings
+from .simulation import Data, Row, Simulation, is_replicated, simulations, varied
+
+__all__ = ["Exploration", "Row", "explore", "sound_rows"]
+
+
+@dataclass
+class Exploration:
+    """What was tried of a call on one mesh dim, and what holds.
+
+    Attributes:
+        tried: Placements of all operands that the op was run on.
+        sound: Rows that hold, but for the one where all is replicated.
+        skipped: Combinations left out, counted by reason.
+    """
+
+    tried: set[tuple[Placement, ...]] = field(default_factory=set)
+    sound: list[Row] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+def sound_rows(call: Call, ranks: int, settings: Settings | None = None) -> list[Row]:
+    """The rows that hold for a call on a mesh dim of `ranks` ranks and say something: not those of
+    dims too small to be cut, nor a Partial where Replicate holds.
+
+    Raises:
+        Untestable: the call says nothing about a rule; the text says why.
+        Exception: what the op raises on the whole tensors.
+    """
+    settings = settings or Settings()
+    executable = Executable(call)
+    trials = simulations(executable, varied(executable), (ranks,), settings.seed)
+    return explore(executable, trials, settings).sound
+
+
+def explore(
+    executable: Executable, trials: Sequence[Simulation], settings: Settings
+) -> Exploration:
+    """Try all combinations of placements of the operands (or as many as the settings say)."""
+    found = Exploration()
+    first = trials[0]
+    if any(not operand.numel() for operand in executable.operands):
+        found.skipped["operand without elements"] += 1
+        return found
+    combinations = Combinations(executable, first, settings.strided_factors, settings.combinations)
+    explorer = _Explorer(executable, trials, settings)
+    for inputs in combinations:
+        if is_replicated(inputs):
+            continue
+        try:
+            rows = list(explorer.rows(inputs))
+        except Untestable as error:
+            found.skipped[str(error)] += 1
+            continue
+        found.tried.add(inputs)
+        found.sound += rows
+    if combinations.left_out:
+        found.skipped["combinations over the limit"] += combinations.left_out
+    return found
+
+
+class _Explorer:
+    def __init__(
+        self, executable: Executable, trials: Sequence[Simulation], settings: Settings
+    ) -> None:
+        self._first, *self._others = trials
+        self._executable = executable
+        self._ranks = self._first.sizes[0]
+        self._factors = settings.strided_factors
+        self._view_factors = _view_factors(executable, settings.strided_factors)
+        self._vague = [
+            all(_is_vague(trial.expected.outputs[i]) for trial in trials)
+            for i in range(len(self._first.expected.outputs))
+        ]
+
+    def rows(self, inputs: tuple[Placement, ...]) -> Iterator[Row]:
+        """The rows with these placements of the operands that hold in all trials."""
+        layouts = tuple((placement,) for placement in inputs)
+        if self._executable.rewrites_shape:
+            options = [self._rewritten_options(layouts)]
+        else:
+            made = self._first.local_outputs(layouts)
+            if isinstance(made, str) or self._first.written_mismatch(made, layouts) is not None:
+                return
+            options = []
+            for index in range(len(self._vague)):
+                options.append(list(self._options(made, index, inputs)))
+                if not options[-1]:
+                    return
+        for outputs in itertools.product(*options):
+            if self._says_nothing(outputs):
+                raise Untestable("results that would be the same for anything")
+            row = Row(outputs, inputs)
+            if all(trial.mismatch([row]) is None for trial in self._others):
+                yield row
+
+    def _options(
+        self, made: Sequence[Outcome], index: int, inputs: tuple[Placement, ...]
+    ) -> Iterator[Placement | None]:
+        """Placements of one output that hold in the first trial."""
+        whole = self._first.expected.outputs[index]
+        alias = self._first.alias(index)
+        if whole is None:
+            yield None
+            return
+        if alias is not None:
+            if self._first.output_mismatch(made, index, (inputs[alias],)) is None:
+                yield inputs[alias]
+            return
+        local = [outcome.outputs[index] for outcome in made]
+        shapes = [x.shape for x in local if x is not None]
+        for placement in output_placements(whole, shapes, self._view_factors, self._ranks):
+            if self._first.output_mismatch(made, index, (placement,)) is None:
+                yield placement
+                if placement is REPLICATE or is_shard(placement):
+                    return
+
+    def _rewritten_options(self, layouts: tuple[tuple[Placement], ...]) -> list[Placement]:
+        """The same for an op whose arguments are rewritten for each placement of its output."""
+        whole = self._first.expected.outputs[0]
+        if whole is None:
+            return []
+        held: list[Placement] = []
+        for placement in output_placements(whole, None, self._view_factors, self._ranks):
+            made = self._first.local_outputs(layouts, (placement,))
+            if isinstance(made, str):
+                continue
+            if self._first.output_mismatch(made, 0, (placement,)) is None:
+                if placement is REPLICATE:
+                    return [placement]
+                held.append(placement)
+        return held
+
+    def _says_nothing(self, outputs: Sequence[Placement | None]) -> bool:
+        """Is there an output, the same on all ranks, that other operands may well give too?"""
+        return any(
+            vague and placement is not None and type(placement) is Replicate
+            for vague, placement in zip(self._vague, outputs, strict=True)
+        )
+
+
+def _is_vague(whole: torch.Tensor | None) -> bool:
+    """All elements equal, or a single one that is no float: other operands may well give it too."""
+    if whole is None or not whole.numel():
+        return False
+    if whole.numel() == 1:
+        return not (whole.dtype.is_floating_point or whole.dtype.is_complex)
+    flat = whole.reshape(-1)
+    return bool((flat == flat[0]).all() | flat.isnan().all())
+
+
+def _view_factors(executable: Executable, factors: Sequence[int]) -> list[int]:
+    """Split factors that an output may have: those of operands, and what merges the dims before a
+    sharded one into it, as a view does."""
+    shapes = {tuple(operand.shape) for operand in executable.operands}
+    merged = {
+        math.prod(shape[start:stop])
+        for shape in shapes
+        for start, stop in itertools.combinations(range(len(shape)), 2)
+    }
+    return sorted({factor for factor in (*factors, *merged) if 1 < factor <= 64})

@@ -1,0 +1,90 @@
+"""Rows that hold for all calls of a kind and are claimed for none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+
+from .. import _torch
+from .._torch import Placement, Shard, StridedShard
+from .calls import Call
+from .explore import Exploration
+from .simulation import Row
+
+__all__ = ["Example", "MissingRows"]
+
+
+class Example(NamedTuple):
+    """A row that is missing, and a call that shows it."""
+
+    row: Row
+    call: Call
+    ranks: int
+
+
+@dataclass
+class _Kind:
+    """Calls whose rows should be the same.
+
+    Attributes:
+        holds: Rows that held whenever their operands' placements were tried.
+        fails: Rows that did not, once.
+        claimed: Placements of the operands that are claimed with outputs that hold.
+    """
+
+    holds: dict[Row, Example] = field(default_factory=dict)
+    fails: set[Row] = field(default_factory=set)
+    claimed: set[tuple[Placement, ...]] = field(default_factory=set)
+
+
+class MissingRows:
+    """Gathers what was explored of an op's calls."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[object, _Kind] = {}
+
+    def see(self, call: Call, ranks: int, claimed: Sequence[Row], explored: Exploration) -> None:
+        """Take note of one call on one mesh."""
+        kind = self._kinds.setdefault(_kind_of(call), _Kind())
+        sound = set(explored.sound)
+        for row in explored.sound:
+            kind.holds.setdefault(row, Example(row, call, ranks))
+        kind.fails |= {
+            row for row in kind.holds if row.inputs in explored.tried and row not in sound
+        }
+        kind.claimed |= {row.inputs for row in claimed}
+
+    def found(self) -> Iterator[Example]:
+        """The missing rows, each once; a strided shard only where a plain one is not missing."""
+        missing: dict[Row, Example] = {}
+        for kind in self._kinds.values():
+            for row, example in kind.holds.items():
+                if row not in kind.fails and row.inputs not in kind.claimed:
+                    missing.setdefault(row, example)
+        plain = {row.inputs for row in missing}
+        for row, example in missing.items():
+            without = tuple(map(_plain, row.inputs))
+            if without == row.inputs or without not in plain:
+                yield example
+
+
+def _plain(placement: Placement) -> Placement:
+    return Shard(placement.dim) if isinstance(placement, StridedShard) else placement
+
+
+def _kind_of(call: Call) -> object:
+    """Equal for calls that differ in nothing but sizes and values.
+
+    A dim of size 1 is broadcast and of another kind, and so are sizes that arguments may repeat.
+    """
+    leaves, spec = _torch.tree_flatten((call.args, call.kwargs))
+    shapes = [
+        (leaf.dtype, tuple(size == 1 for size in leaf.shape))
+        if isinstance(leaf, torch.Tensor)
+        else repr(leaf)
+        for leaf in leaves
+    ]
+    return repr((shapes, spec))

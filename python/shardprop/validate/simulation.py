@@ -1,0 +1,259 @@
+"""A call on the ranks of a mesh: its operands split, the op run on each rank, the results joined."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from .._torch import Partial, Placement, Replicate
+from ..kinds import is_shard
+from .compare import difference
+from .execution import Executable, Outcome, expected_of
+from .partials import Untestable
+from .ranks import Mismatch, join, local_shapes, split, summed_scale
+
+__all__ = [
+    "Data",
+    "Layout",
+    "Row",
+    "Simulation",
+    "is_mixed",
+    "is_replicated",
+    "simulations",
+    "varied",
+]
+
+# Placements of one tensor over the mesh.
+Layout = tuple[Placement, ...]
+
+
+class Row(NamedTuple):
+    """Placements on one mesh dim.
+
+    Attributes:
+        outputs: Per output tensor, lists walked; None for one that is absent.
+        inputs: Per operand, in the order of `Call.tensors`.
+    """
+
+    outputs: tuple[Placement | None, ...]
+    inputs: tuple[Placement, ...]
+
+
+class Data(NamedTuple):
+    """Whole operands, and what the op makes of them."""
+
+    operands: list[torch.Tensor]
+    expected: Outcome
+
+
+class _Failed(NamedTuple):
+    reason: str
+
+
+def varied(executable: Executable) -> list[Data]:
+    """The call's own data, and floats of the other sign and scale where the op takes them: a row
+    may hold by chance where all elements are positive or rounded.
+
+    Raises:
+        Untestable: the call says nothing about a rule.
+        Exception: what the op raises on its own data.
+    """
+    reason = executable.reason_to_skip()
+    if reason is not None:
+        raise Untestable(reason)
+    own = Data(executable.operands, expected_of(executable, executable.operands))
+    others = [_turned(operand) for operand in executable.operands]
+    if all(a is b for a, b in zip(others, executable.operands, strict=True)):
+        return [own, own]
+    try:
+        return [own, Data(others, executable.run(others))]
+    except Exception:  # the op decides what it accepts
+        return [own, own]
+
+
+def _turned(operand: torch.Tensor) -> torch.Tensor:
+    dtype = operand.dtype
+    if not (dtype.is_floating_point or dtype.is_complex) or dtype.itemsize < 2:
+        return operand
+    turned = torch.empty_like(operand)
+    return turned.copy_(operand * -1.37)
+
+
+class Simulation:
+    """One set of data on one mesh, with one set of random parts.
+
+    Attributes:
+        sizes: Sizes of the mesh dims.
+        runs: Layouts that the op was run on.
+    """
+
+    def __init__(
+        self, executable: Executable, data: Data, sizes: tuple[int, ...], seed: int
+    ) -> None:
+        self._executable = executable
+        self._operands, self.expected = data
+        self.sizes = sizes
+        self.runs = 0
+        self._seed = seed
+        self._aliases = executable.alias_of(len(self.expected.outputs))
+        self._local: dict[tuple[int, Layout], list[torch.Tensor] | Untestable] = {}
+        self._ran: dict[object, list[Outcome] | _Failed] = {}
+
+    def alias(self, output: int) -> int | None:
+        """The operand that an output is."""
+        return self._aliases[output]
+
+    def local(self, operand: int, layout: Layout) -> list[torch.Tensor]:
+        """The local tensors of an operand.
+
+        Raises:
+            Untestable: it cannot be laid out so.
+        """
+        key = operand, layout
+        held = self._local.get(key)
+        if held is None:
+            salt = zlib.crc32(f"{self._seed} {operand} {layout}".encode())
+            rng = torch.Generator().manual_seed(salt)
+            try:
+                held = split(self._operands[operand], layout, self.sizes, rng)
+            except Untestable as error:
+                held = error
+            self._local[key] = held
+        if isinstance(held, Untestable):
+            raise held
+        return held
+
+    def has_equal_parts(self, operand: int, layout: Layout) -> bool:
+        """Do all ranks hold the same, so that nothing is seen of a Partial?"""
+        first, *others = self.local(operand, layout)
+        return all(torch.equal(first, other) for other in others)
+
+    def _run(self, inputs: tuple[Layout, ...], output: Layout | None) -> list[Outcome] | _Failed:
+        key = inputs, output
+        held = self._ran.get(key)
+        if held is None:
+            held = self._ran[key] = self._run_now(inputs, output)
+        return held
+
+    def _run_now(
+        self, inputs: tuple[Layout, ...], output: Layout | None
+    ) -> list[Outcome] | _Failed:
+        local = [self.local(index, layout) for index, layout in enumerate(inputs)]
+        ranks = len(local[0])
+        shapes: list[tuple[int, ...]] | None = None
+        whole = self.expected.outputs[0] if output is not None else None
+        if output is not None and whole is not None:
+            shapes = local_shapes(whole.shape, output, self.sizes)
+        self.runs += 1
+        made: list[Outcome] = []
+        for rank in range(ranks):
+            try:
+                made.append(
+                    self._executable.run(
+                        [of_operand[rank] for of_operand in local], shapes and shapes[rank]
+                    )
+                )
+            except Exception as error:  # whatever an op raises on a rank is what a user would see
+                text = str(error).strip().partition("\n")[0]
+                return _Failed(f"rank {rank}: {type(error).__name__}: {text}")
+            if len(made[-1].outputs) != len(self.expected.outputs):
+                return _Failed(f"rank {rank}: {len(made[-1].outputs)} outputs")
+        return made
+
+    def local_outputs(
+        self, inputs: tuple[Layout, ...], output: Layout | None = None
+    ) -> list[Outcome] | str:
+        """What the ranks make of operands laid out as `inputs`; the error where one raises one.
+
+        `output` is the layout that arguments with the output's shape are rewritten for.
+
+        Raises:
+            Untestable: an operand cannot be laid out so.
+        """
+        sharded = output is not None and any(map(is_shard, output))
+        rewritten = output if self._executable.rewrites_shape and sharded else None
+        made = self._run(inputs, rewritten)
+        return made.reason if isinstance(made, _Failed) else made
+
+    def output_mismatch(self, made: Sequence[Outcome], output: int, layout: Layout) -> str | None:
+        """Why the local outputs are not the whole one laid out as `layout`; None if they are."""
+        whole = self.expected.outputs[output]
+        local = [outcome.outputs[output] for outcome in made]
+        if whole is None:
+            return None if all(x is None for x in local) else "an output that should be absent"
+        present = [x for x in local if x is not None]
+        if len(present) != len(local):
+            return "an output that is absent on some rank"
+        return self._mismatch(present, layout, whole)
+
+    def _mismatch(
+        self, local: list[torch.Tensor], layout: Layout, whole: torch.Tensor
+    ) -> str | None:
+        try:
+            joined = join(local, layout, self.sizes, whole.shape)
+        except Mismatch as error:
+            return str(error)
+        return difference(joined, whole, summed_scale(local, layout))
+
+    def written_mismatch(self, made: Sequence[Outcome], inputs: tuple[Layout, ...]) -> str | None:
+        """Why what was written to is not what it should be, in the layout that it came in."""
+        for operand, whole in self.expected.written.items():
+            local = [outcome.written[operand] for outcome in made]
+            reason = self._mismatch(local, inputs[operand], whole)
+            if reason is not None:
+                return f"operand {operand}, written to: {reason}"
+        return None
+
+    def mismatch(self, rows: Sequence[Row]) -> str | None:
+        """Why rows, one for each mesh dim, give another result than the whole tensors; None if
+        they give the same.
+
+        Raises:
+            Untestable: simulated ranks cannot say.
+        """
+        inputs = tuple(zip(*(row.inputs for row in rows), strict=True))
+        outputs = [_layout(column) for column in zip(*(row.outputs for row in rows), strict=True)]
+        if len(inputs) != len(self._operands) or len(outputs) != len(self.expected.outputs):
+            raise Untestable("rows with more or fewer outputs than the call has")
+        rewritten_for = outputs[0] if self._executable.rewrites_shape else None
+        made = self.local_outputs(inputs, rewritten_for)
+        if isinstance(made, str):
+            return made
+        for index, layout in enumerate(outputs):
+            alias = self._aliases[index]
+            if alias is not None and layout != inputs[alias]:
+                return f"output {index} is operand {alias}, which is placed otherwise"
+            if layout is None:
+                continue  # the rule has nothing to say of it
+            reason = self.output_mismatch(made, index, layout)
+            if reason is not None:
+                return reason if len(outputs) == 1 else f"output {index}: {reason}"
+        return self.written_mismatch(made, inputs)
+
+
+def _layout(column: Sequence[Placement | None]) -> Layout | None:
+    present = [placement for placement in column if placement is not None]
+    return tuple(present) if len(present) == len(column) else None
+
+
+def simulations(
+    executable: Executable, data: Sequence[Data], sizes: tuple[int, ...], seed: int
+) -> list[Simulation]:
+    """A simulation for each set of data, with random parts of its own."""
+    return [
+        Simulation(executable, one, sizes, seed * 1009 + index) for index, one in enumerate(data)
+    ]
+
+
+def is_mixed(layout: Layout) -> bool:
+    """Two kinds of Partial in one layout, which torch refuses (but for sum and avg)."""
+    kinds = {str(p) for p in layout if isinstance(p, Partial)}
+    return len(kinds) > 1 and kinds != {str(Partial("sum")), str(Partial("avg"))}
+
+
+def is_replicated(placements: Sequence[Placement]) -> bool:
+    """Are all of them Replicate?"""
+    return all(type(p) is Replicate for p in placements)
