@@ -1,0 +1,173 @@
+"""Calls made up from an op's schema, for ops that no sample calls: what the op takes is kept."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from .._torch import OpOverload
+from .calls import Call
+from .trial import accepted
+
+__all__ = ["made_up"]
+
+_SHAPES = ((6, 6), (6,), (4, 6, 6), (2, 4, 6, 6), (4, 6))
+_F, _I, _B = torch.float64, torch.int64, torch.bool
+# The dtype of the first tensor, and of the others.
+_DTYPES = ((_F, _F), (_F, _I), (_I, _I), (_F, _B), (_B, _B), (torch.float32, torch.float32))
+# Arguments without a default only, all but the optional ones given, everything given.
+_LEVELS = (0, 1, 2)
+
+_STRINGS = {
+    "approximate": "tanh",
+    "rounding_mode": "floor",
+    "reduce": "amax",
+    "UPLO": "L",
+    "mode": "reduced",
+    "indexing": "ij",
+    "interpolation": "linear",
+}
+_FLOATS = {"eps": 1e-5, "p": 2.0, "beta1": 0.9, "beta2": 0.99, "lr": 0.1, "dropout_p": 0.0}
+# Tensors of no dims, which say how often an optimizer has been called.
+_COUNTERS = ("state_steps", "step")
+# Lists that are empty unless a flag says otherwise.
+_EMPTY = ("max_exp_avg_sqs",)
+
+
+def made_up(op: OpOverload, count: int, seed: int = 0) -> Iterator[Call]:
+    """At most `count` calls that the op takes, of ever other ranks and dtypes."""
+    made = 0
+    plans = itertools.product(_DTYPES, _LEVELS, (0, 1), _SHAPES)
+    for number, (dtypes, level, variant, shape) in enumerate(plans):
+        filling = _Filling(shape, dtypes, level, variant, seed + number)
+        try:
+            args, kwargs = filling.arguments(op)
+        except _NoValue:
+            return
+        call = Call(op, args, kwargs, f"made up of the schema, {number}")
+        if not call.tensors:
+            return
+        results = accepted(call)
+        if results is None or not all(map(_says_something, results)):
+            continue
+        outs = [argument.name for argument in op._schema.arguments if argument.is_out]
+        if outs:  # were without elements, for the op to make them as large as it needs
+            call = replace(call, kwargs=kwargs | dict(zip(outs, results, strict=False)))
+        yield call
+        made += 1
+        if made == count:
+            return
+
+
+class _NoValue(Exception):
+    """An argument of a type that nothing here has a value for."""
+
+
+@dataclass
+class _Filling:
+    """One way to fill the arguments of any op."""
+
+    shape: Sequence[int]
+    dtypes: tuple[torch.dtype, torch.dtype]
+    level: int
+    variant: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        self._generator = torch.Generator().manual_seed(self.seed)
+        self._tensors = 0
+
+    def arguments(self, op: OpOverload) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments by position and by name; the rest keep their defaults."""
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        skipped = False  # a positional argument: those after it go by name
+        for argument in op._schema.arguments:
+            kind = str(argument.type)
+            if argument.is_out:
+                kwargs[argument.name] = torch.empty(0, dtype=self.dtypes[0])
+                continue
+            optional = kind.startswith("Optional[")
+            if argument.has_default_value() and (self.level < (2 if optional else 1)):
+                skipped = True
+                continue
+            if optional and self.level < 2:
+                value = None
+            else:
+                value = self._value(argument.name, kind.removeprefix("Optional[").rstrip("]"), kind)
+            if argument.kwarg_only or skipped:
+                kwargs[argument.name] = value
+            else:
+                args.append(value)
+        return tuple(args), kwargs
+
+    def _value(self, name: str, bare: str, kind: str) -> Any:
+        if "List[" in kind:
+            return self._list(name, bare.removeprefix("List[").removeprefix("Optional["))
+        match bare:
+            case "Tensor":
+                return self._tensor(name)
+            case "int" | "SymInt":
+                return self._int(name)
+            case "number" | "Scalar":
+                return 2 if self.variant else 0.5
+            case "float":
+                return _FLOATS.get(name, 0.5)
+            case "bool":
+                return bool(self.variant)
+            case "str" if name in _STRINGS:
+                return _STRINGS[name]
+            case "ScalarType":
+                return torch.float64
+            case "Generator" | "Layout" | "Device" | "MemoryFormat":
+                return None
+        raise _NoValue
+
+    def _tensor(self, name: str) -> torch.Tensor:
+        if name in _COUNTERS:
+            return torch.ones((), dtype=torch.float32)
+        dtype = self.dtypes[min(self._tensors, 1)]
+        self._tensors += 1
+        if dtype == torch.bool:
+            return torch.rand(self.shape, generator=self._generator) > 0.5
+        if dtype == torch.int64:  # within any dim, were it an index
+            return torch.randint(0, min(self.shape), self.shape, generator=self._generator)
+        return torch.rand(self.shape, dtype=dtype, generator=self._generator) * 1.5 + 0.1
+
+    def _int(self, name: str) -> int:
+        if "dim" in name or name == "axis":
+            return (len(self.shape) - 1) if self.variant else 0
+        return 1 + self.variant
+
+    def _list(self, name: str, item: str) -> Any:
+        match item:
+            case "Tensor":
+                return [] if name in _EMPTY else [self._tensor(name) for _ in range(2)]
+            case "int" | "SymInt":
+                return self._ints(name)
+            case "float":
+                return [2.0] * max(1, len(self.shape) - 2)
+            case "bool":
+                return [True, True, True][: 2 + self.variant]
+            case "number" | "Scalar":
+                return [0.5, 2.0]
+        raise _NoValue
+
+    def _ints(self, name: str) -> list[int]:
+        if "dim" in name:
+            return [len(self.shape) - 1] if self.variant else [0]
+        if name in ("size", "shape", "input_size", "sizes"):
+            return list(self.shape)
+        if name == "normalized_shape":
+            return list(self.shape[-1:])
+        planes = max(1, len(self.shape) - 2)
+        return [12 if "output" in name else 1 + self.variant] * planes
+
+
+def _says_something(result: torch.Tensor) -> bool:
+    """Has it an element that is a number?"""
+    return result.numel() > 0 and not bool(result.isnan().all())
