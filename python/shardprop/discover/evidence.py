@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -13,13 +14,25 @@ from .. import _torch
 from .._torch import OpOverload
 from ..validate.calls import Call
 from .observation import Observation
-from .rows import Row, cell_of, essential
+from .rows import Row, cell_of, essential, placement_of
 from .slots import Signature, by_slot, signature_of, tensors_by_slot
 
-__all__ = ["Evidence", "Explorer", "gather", "named_arguments"]
+__all__ = ["Evidence", "Explorer", "Tried", "describe", "gather", "named_arguments"]
 
-# The rows (outputs, inputs) that hold for a call on so many ranks.
-Explorer = Callable[[Call, int], Iterable[tuple[Sequence[Any], Sequence[Any]]]]
+
+class Tried(Protocol):
+    """A call that was tried on a number of ranks."""
+
+    @property
+    def rows(self) -> Iterable[tuple[Sequence[Any], Sequence[Any]]]:
+        """The rows (outputs, inputs) that hold and say something."""
+
+    def holds(self, outputs: Sequence[Any], inputs: Sequence[Any]) -> bool | None:
+        """Does a row hold? None where the call cannot tell."""
+
+
+# Tries a call on a number of ranks; raises where the call says nothing about a rule.
+Explorer = Callable[[Call, int], Tried]
 
 
 @dataclass
@@ -61,10 +74,14 @@ def gather(
         if tensors is None or reason is not None:
             evidence.skipped[reason or ""] += 1
             continue
+        try:
+            tried = [explore(call, count) for count in ranks]
+        except Exception as error:
+            evidence.skipped[str(error).partition("\n")[0] or type(error).__name__] += 1
+            continue
         number = len(evidence.calls)
         evidence.calls.append(call)
-        for count in ranks:
-            found = list(explore(call, count))
+        for count, found in zip(ranks, tried, strict=True):
             evidence.observations.append(_observe(number, call, arguments, tensors, count, found))
     return evidence
 
@@ -83,13 +100,13 @@ def _observe(
     arguments: dict[str, Any],
     tensors: list[list[torch.Tensor]],
     ranks: int,
-    found: Iterable[tuple[Sequence[Any], Sequence[Any]]],
+    tried: Tried,
 ) -> Observation:
     operands = len(signature_of(call.op).operands)
     lengths = [len(slot) for slot in tensors]
     rows: list[Row] = []
     uneven = 0
-    for outputs, inputs in found:
+    for outputs, inputs in tried.rows:
         cells = [cell_of(placement) for placement in (*inputs, *outputs)]
         given = [cell for cell in cells if cell is not None]
         if len(given) < len(cells) or len(given) != sum(lengths):
@@ -108,7 +125,21 @@ def _observe(
         {name: value for name, value in arguments.items() if not _has_tensor(value)},
         essential(rows, operands),
         uneven,
+        _judge(tried, lengths, operands),
     )
+
+
+def _judge(tried: Tried, lengths: Sequence[int], operands: int) -> Callable[[Row], bool | None]:
+    """Whether a row holds, asked of the call itself."""
+
+    @functools.cache
+    def judge(row: Row) -> bool | None:
+        tensors = [cell for cell, count in zip(row, lengths, strict=True) for _ in range(count)]
+        placements = [placement_of(cell) for cell in tensors]
+        inputs = sum(lengths[:operands])
+        return tried.holds(placements[inputs:], placements[:inputs])
+
+    return judge
 
 
 def named_arguments(call: Call) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from .rows import Row, implies, shard_dim, show
@@ -31,6 +32,8 @@ class Observation:
         arguments: The arguments that are no tensors, by name, with their defaults.
         rows: The essential rows that held.
         uneven_lists: Rows that held and treat the tensors of a list differently.
+        judge: Runs the call for a row that is not among `rows`: those may say nothing and still
+            hold, as a sum does for one element.
     """
 
     call: int
@@ -41,6 +44,7 @@ class Observation:
     arguments: dict[str, Any]
     rows: frozenset[Row]
     uneven_lists: int = 0
+    judge: Callable[[Row], bool | None] = field(default=lambda row: False, compare=False)
 
     def ndim(self, slot: int) -> int | None:
         """Dims of the tensors of a slot; None where there are none."""
@@ -66,7 +70,7 @@ class Observation:
             dim = shard_dim(cell)
             if dim is not None and not self.testable(slot, dim):
                 return None
-        return False
+        return self.judge(row)
 
     def show(self, row: Row) -> str:
         """A row as the notation writes it."""

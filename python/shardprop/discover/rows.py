@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from .. import _torch
 
-__all__ = ["ABSENT", "Row", "cell_of", "essential", "implies", "reduce_op", "shard_dim", "show"]
+__all__ = ["ABSENT", "Row", "cell_of", "essential", "implies", "placement_of", "reduce_op", "shard_dim", "show"]
 
 # A cell for every slot of the op, operands first: "R", "S(0)", "P(sum)", or ABSENT.
 Row = tuple[str, ...]
@@ -39,6 +39,16 @@ def cell_of(placement: object) -> str | None:
     if type(placement) is _torch.Partial:
         return f"P({placement.reduce_op})"
     return None
+
+
+def placement_of(cell: str) -> _torch.Placement | None:
+    """The placement that a cell stands for; None for an output that is absent."""
+    dim, op = shard_dim(cell), reduce_op(cell)
+    if dim is not None:
+        return _torch.Shard(dim)
+    if op is not None:
+        return _torch.Partial(op)
+    return _torch.Replicate() if cell == "R" else None
 
 
 def shard_dim(cell: str) -> int | None:

@@ -53,8 +53,9 @@ def _other_arguments(calls: Sequence[Call]) -> Iterator[Call]:
             known.setdefault(name, set()).add(repr(value))
     found: Counter[str] = Counter()
     for base in sorted(calls, key=lambda call: -sum(tensor.ndim for tensor in call.tensors)):
+        numbers = {a.name for a in base.op._schema.arguments if "number" in str(a.type).lower()}
         for name, value in named_arguments(base).items():
-            for other in _others(value, base.tensors):
+            for other in _others(value, base.tensors, is_number=name in numbers):
                 if repr(other) in known[name] or found[name] == _MOST_PER_ARGUMENT:
                     continue
                 call = _with_argument(base, name, other)
@@ -64,11 +65,13 @@ def _other_arguments(calls: Sequence[Call]) -> Iterator[Call]:
                     yield call
 
 
-def _others(value: Any, tensors: Sequence[torch.Tensor]) -> Iterator[Any]:
+def _others(value: Any, tensors: Sequence[torch.Tensor], *, is_number: bool) -> Iterator[Any]:
     """Other values of an argument that may show something else."""
     shape = tuple(tensors[0].shape) if tensors else ()
     if isinstance(value, bool):
         yield not value
+    elif is_number:
+        yield -value if value else -2
     elif isinstance(value, int):
         yield from (dim for dim in (0, len(shape) - 1, -1, 1, -value) if dim != value)
     elif isinstance(value, float):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -52,17 +52,21 @@ def sound_rows(call: Call, ranks: int, settings: Settings | None = None) -> list
 
 
 def explore(
-    executable: Executable, trials: Sequence[Simulation], settings: Settings
+    executable: Executable,
+    trials: Sequence[Simulation],
+    settings: Settings,
+    combinations: Iterable[tuple[Placement, ...]] | None = None,
 ) -> Exploration:
-    """Try all combinations of placements of the operands (or as many as the settings say)."""
+    """Try `combinations` of placements of the operands: all (or as many as the settings say) if
+    there are none given."""
     found = Exploration()
     first = trials[0]
     if any(not operand.numel() for operand in executable.operands):
         found.skipped["operand without elements"] += 1
         return found
-    combinations = Combinations(executable, first, settings.strided_factors, settings.combinations)
+    everything = Combinations(executable, first, settings.strided_factors, settings.combinations)
     explorer = _Explorer(executable, trials, settings)
-    for inputs in combinations:
+    for inputs in everything if combinations is None else combinations:
         if is_replicated(inputs):
             continue
         try:
@@ -72,8 +76,8 @@ def explore(
             continue
         found.tried.add(inputs)
         found.sound += rows
-    if combinations.left_out:
-        found.skipped["combinations over the limit"] += combinations.left_out
+    if combinations is None and everything.left_out:
+        found.skipped["combinations over the limit"] += everything.left_out
     return found
 
 
