@@ -13,9 +13,10 @@ from .._torch import Partial, Placement, Replicate, Shard, StridedShard
 from .execution import Executable
 from .partials import Untestable, is_reducible
 from .ranks import local_shapes
+from .screen import plausible
 from .simulation import Simulation
 
-__all__ = ["Combinations", "output_placements"]
+__all__ = ["Combinations", "all_output_placements", "output_placements"]
 
 REPLICATE = Replicate()
 _REDUCE_OPS = ("sum", "avg", "max", "min", "product", "band", "bor", "bxor")
@@ -35,7 +36,8 @@ def shard(dim: int, factor: int) -> Placement:
 
 
 class Combinations:
-    """Placements of all operands on one mesh dim, operands of one list alike.
+    """Placements of all operands on one mesh dim, operands of one list alike, ``out=`` arguments
+    replicated.
 
     Attributes:
         left_out: Combinations beyond the limit that are not among them.
@@ -49,6 +51,7 @@ class Combinations:
         self._operands = executable.operands
         self._simulation = simulation
         self.left_out = 0
+        self._outs = set(executable.outs)
         partial = [self._partials(group) for group in self._groups]
         plain = self._with_shards(partial, 0)
         self._spaces = [plain]
@@ -58,7 +61,10 @@ class Combinations:
 
     def _with_shards(self, partial: list[list[Placement]], factor: int) -> list[list[Placement]]:
         return [
-            [REPLICATE, *self._shards(group, factor), *kinds]
+            # What is written anew is placed as the output that it is.
+            [REPLICATE]
+            if self._outs.issuperset(group)
+            else [REPLICATE, *self._shards(group, factor), *kinds]
             for group, kinds in zip(self._groups, partial, strict=True)
         ]
 
@@ -71,6 +77,8 @@ class Combinations:
 
     def _partials(self, group: Sequence[int]) -> list[Placement]:
         """Partials whose parts differ between the ranks."""
+        if self._outs.issuperset(group):
+            return []
         first = partials_of(self._operands[group[0]].dtype)
         return [p for p in first if all(self._differs(index, p) for index in group)]
 
@@ -121,20 +129,34 @@ def _at_most_two(space: list[list[Placement]]) -> Iterator[tuple[Placement, ...]
 
 
 def output_placements(
-    whole: torch.Tensor,
-    shapes: Sequence[torch.Size] | None,
-    factors: Sequence[int],
-    ranks: int,
+    whole: torch.Tensor, local: Sequence[torch.Tensor], factors: Sequence[int]
 ) -> Iterator[Placement]:
-    """Placements that an output with these local shapes may have; of any shape if there are none
-    yet. Replicate first: what holds as that is not looked at further."""
-    if shapes is None or all(shape == whole.shape for shape in shapes):
+    """Placements that local tensors may have as parts of `whole`, by their shapes and a first look
+    at their elements. Replicate first: what holds as that is not looked at further."""
+    shapes = [x.shape for x in local]
+    if all(shape == whole.shape for shape in shapes):
         yield REPLICATE
-        yield from partials_of(whole.dtype)
-    for factor in (0, *factors):
-        for dim in range(whole.ndim):
-            if whole.shape[dim] < ranks * max(factor, 1):
-                continue
-            placement = shard(dim, factor)
-            if shapes is None or list(shapes) == local_shapes(whole.shape, [placement], [ranks]):
+        yield from plausible(whole, local, partials_of(whole.dtype))
+        return
+    ranks = len(local)
+    for dim in range(whole.ndim):
+        for placement in _shards_of(whole, dim, factors, ranks):
+            if tuple(shapes) == local_shapes(whole.shape, [placement], [ranks]):
                 yield placement
+
+
+def all_output_placements(
+    whole: torch.Tensor, factors: Sequence[int], ranks: int
+) -> Iterator[Placement]:
+    """Placements that an output may have, whatever its shape on the ranks."""
+    yield REPLICATE
+    yield from partials_of(whole.dtype)
+    for dim in range(whole.ndim):
+        yield from _shards_of(whole, dim, factors, ranks)
+
+
+def _shards_of(
+    whole: torch.Tensor, dim: int, factors: Sequence[int], ranks: int
+) -> Iterator[Placement]:
+    size = whole.shape[dim]
+    yield from (shard(dim, f) for f in (0, *factors) if size >= ranks * max(f, 1))

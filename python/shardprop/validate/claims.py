@@ -31,7 +31,7 @@ from .ranks import local_shapes
 from .results import Settings
 from .simulation import Layout, Row, is_replicated
 
-__all__ = ["Claims", "Claimant", "kind_of_rule"]
+__all__ = ["Claimant", "Claims", "kind_of_rule"]
 
 Which = Literal["active", "torch"]
 
@@ -178,10 +178,12 @@ class Claimant:
         if not _leaves_operands(schema, sharding):
             return None
         specs = _output_specs(sharding)
-        columns = self._per_tensor([spec and spec.placements for spec in specs])  # type: ignore[misc]
+        columns = [None if spec is None else spec.placements for spec in specs]
+        if len(columns) == 1:
+            columns *= self._outputs
         return [
             Row(
-                tuple(column and column[m] for column in columns),  # type: ignore[index, misc]
+                tuple(None if column is None else column[m] for column in columns),
                 tuple(layout[m] for layout in layouts),
             )
             for m in range(len(sizes))

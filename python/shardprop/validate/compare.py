@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
-__all__ = ["difference", "largest"]
+__all__ = ["difference", "largest", "tolerance"]
 
 # Of the largest element. Another order of a reduction costs about the root of its length in units
 # of the last place; a wrong row is off by about the elements themselves.
@@ -32,13 +34,18 @@ def largest(tensor: torch.Tensor) -> float:
     return float(torch.where(size.isfinite(), size, 0).max())
 
 
-def difference(got: torch.Tensor, expected: torch.Tensor, scale: float = 0.0) -> str | None:
+def tolerance(dtype: torch.dtype, scale: float) -> float:
+    """How far two elements may be apart; 0 for exact dtypes."""
+    return _RELATIVE.get(dtype, _COARSEST) * scale if _is_rounded(dtype) else 0.0
+
+
+def difference(got: torch.Tensor, expected: torch.Tensor, scale: float) -> str | None:
     """What tells two tensors apart; None if nothing does.
 
     Args:
         got: What the ranks made.
         expected: What the op makes of the whole tensors.
-        scale: The largest element that was summed on the way, where those are larger.
+        scale: The largest element of them, and of what was summed on the way.
     """
     if got.shape != expected.shape:
         return f"shape {list(got.shape)} instead of {list(expected.shape)}"
@@ -49,28 +56,26 @@ def difference(got: torch.Tensor, expected: torch.Tensor, scale: float = 0.0) ->
     if not _is_rounded(expected.dtype):
         wrong = got != expected
         return f"{int(wrong.sum())} of {wrong.numel()} elements differ"
-    return _rounded_difference(got, expected, scale)
+    allowed = tolerance(expected.dtype, scale)
+    if expected.dtype.itemsize < 4:
+        got, expected = got.float(), expected.float()
+    most = float((got - expected).abs().max())
+    if most <= allowed:
+        return None
+    if math.isfinite(most):
+        return f"off by {most:.3g} (tolerance {allowed:.1g})"
+    return _difference_of_some(got, expected, allowed)
 
 
 def _is_rounded(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point or dtype.is_complex
 
 
-def _rounded_difference(got: torch.Tensor, expected: torch.Tensor, scale: float) -> str | None:
-    relative = _RELATIVE.get(expected.dtype, _COARSEST)
-    allowed = relative * max(scale, largest(expected))
+def _difference_of_some(got: torch.Tensor, expected: torch.Tensor, allowed: float) -> str | None:
+    """The same where some elements are not finite: those have to be in the same places."""
     if expected.dtype.is_complex:
-        got, expected = (
-            torch.view_as_real(got.resolve_conj()),
-            torch.view_as_real(expected.resolve_conj()),
-        )
-    if expected.dtype.itemsize < 4:
-        got, expected = got.float(), expected.float()
-    off = (got - expected).abs()
-    right = (off <= allowed) | (got == expected) | (got.isnan() & expected.isnan())
-    if bool(right.all()):
-        return None
+        got, expected = (torch.view_as_real(x.resolve_conj()) for x in (got, expected))
+    close = (got - expected).abs() <= allowed
+    right = close | (got == expected) | (got.isnan() & expected.isnan())
     wrong = int((~right).sum())
-    finite = off[off.isfinite()]
-    most = f", by {float(finite.max()):.3g} at most" if finite.numel() else ""
-    return f"{wrong} of {right.numel()} elements differ{most} (tolerance {allowed:.1g})"
+    return f"{wrong} of {right.numel()} elements differ" if wrong else None

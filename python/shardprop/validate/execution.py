@@ -30,6 +30,22 @@ class Outcome(NamedTuple):
     written: dict[int, torch.Tensor]
 
 
+class _Slot(int):
+    """The place of an operand."""
+
+
+class _Slots(list[Any]):
+    """A list with places of operands."""
+
+
+def _with_tensors(value: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    if type(value) is _Slot:
+        return tensors[value]
+    if type(value) is _Slots:
+        return [_with_tensors(item, tensors) for item in value]
+    return value
+
+
 class Executable:
     """A call taken apart, so that it can be run on each rank's operands.
 
@@ -38,26 +54,37 @@ class Executable:
         operands: Its tensors, in the order of a row.
         groups: Operands that are placed alike: those of one list.
         written: Operands that the op writes to.
+        outs: Those of them that are ``out=`` arguments, whose elements it does not read.
         aliases: Per output the operand that it is, for outputs that are operands written to.
     """
 
     def __init__(self, call: Call) -> None:
         self.call = call
-        self._leaves, self._spec = _torch.tree_flatten((call.args, call.kwargs))
-        self._slots = [i for i, x in enumerate(self._leaves) if isinstance(x, torch.Tensor)]
-        self.operands: list[torch.Tensor] = [self._leaves[i] for i in self._slots]
-        self.groups = _groups(call)
+        self.operands: list[torch.Tensor] = []
+        self._args = [self._without_tensors(arg) for arg in call.args]
+        self._kwargs = {name: self._without_tensors(arg) for name, arg in call.kwargs.items()}
         arguments = _operands_of_arguments(call)
-        written = {name for name, info in _written(call.op).items() if info}
+        self.groups = [group for group in arguments.values() if group]
+        written = _written(call.op)
         self.written = sorted(i for name in written for i in arguments.get(name, ()))
+        outs = (argument.name for argument in call.op._schema.arguments if argument.is_out)
+        self.outs = [i for name in outs for i in arguments.get(name, ())]
         self._written_by_alias = {
-            alias: arguments.get(name, [])
-            for name, aliases in _written(call.op).items()
-            for alias in aliases
+            alias: arguments.get(name, []) for name, aliases in written.items() for alias in aliases
         }
         self._shape_arguments = registry.shape_arguments(call.op)
         self._squeezes = call.op in _torch.propagator().squeeze_op_to_dims_variant
         self._counts_its_input = call.op in _torch.propagator().op_to_scalar_shape_adjuster
+
+    def _without_tensors(self, value: Any) -> Any:
+        """An argument with a slot for each tensor, which becomes an operand."""
+        if isinstance(value, torch.Tensor):
+            self.operands.append(value)
+            return _Slot(len(self.operands) - 1)
+        if isinstance(value, (list, tuple)):
+            items = [self._without_tensors(item) for item in value]
+            return _Slots(items) if any(isinstance(x, _Slot) for x in items) else value
+        return value
 
     @property
     def rewrites_shape(self) -> bool:
@@ -74,8 +101,7 @@ class Executable:
         found: list[int | None] = []
         for result in self.call.op._schema.returns:
             info = result.alias_info
-            is_written = info is not None and info.is_write
-            names = info.before_set if is_written else ()
+            names = info.before_set if info is not None and info.is_write else ()
             found += [i for name in names for i in self._written_by_alias.get(name, ())] or [None]
         # A list whose elements are no operands has more outputs than returns.
         return found if len(found) == outputs else [None] * outputs
@@ -93,11 +119,11 @@ class Executable:
         """
         tensors = list(operands)
         for index in self.written:
-            tensors[index] = tensors[index].clone()
-        leaves = list(self._leaves)
-        for slot, tensor in zip(self._slots, tensors, strict=True):
-            leaves[slot] = tensor
-        args, kwargs = _torch.tree_unflatten(leaves, self._spec)
+            # Without elements it is resized to whatever the op gives, and no warning said.
+            fresh = index in self.outs
+            tensors[index] = tensors[index].new_empty(0) if fresh else tensors[index].clone()
+        kwargs = {name: _with_tensors(arg, tensors) for name, arg in self._kwargs.items()}
+        args = tuple(_with_tensors(arg, tensors) for arg in self._args)
         op, args = self._localised(args, output_shape)
         result = op(*args, **kwargs)
         return Outcome(_outputs(result), {index: tensors[index] for index in self.written})
@@ -198,9 +224,9 @@ def _written(op: OpOverload) -> dict[str, set[str]]:
 
 
 def _operands_of_arguments(call: Call) -> dict[str, list[int]]:
-    """Per argument the operands in it."""
+    """Per argument the operands in it: those of a list are placed alike."""
     names = [argument.name for argument in call.op._schema.arguments]
-    named = [*zip(names, call.args, strict=False), *_in_leaf_order(call.kwargs)]
+    named = [*zip(names, call.args, strict=False), *call.kwargs.items()]
     found: dict[str, list[int]] = {}
     operand = 0
     for name, value in named:
@@ -208,14 +234,3 @@ def _operands_of_arguments(call: Call) -> dict[str, list[int]]:
         found[name] = list(range(operand, operand + count))
         operand += count
     return found
-
-
-def _in_leaf_order(kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-    names, spec = _torch.tree_flatten({name: name for name in kwargs})
-    del spec
-    return [(name, kwargs[name]) for name in names]
-
-
-def _groups(call: Call) -> list[list[int]]:
-    """Operands by argument: what is in one list is in one group."""
-    return [group for group in _operands_of_arguments(call).values() if group]

@@ -13,11 +13,11 @@ import torch
 from .._torch import Placement, Replicate
 from ..kinds import is_shard
 from .calls import Call
-from .candidates import REPLICATE, Combinations, output_placements
+from .candidates import REPLICATE, Combinations, all_output_placements, output_placements
 from .execution import Executable, Outcome
 from .partials import Untestable
 from .results import Settings
-from .simulation import Data, Row, Simulation, is_replicated, simulations, varied
+from .simulation import Layout, Row, Simulation, is_replicated, simulations, varied
 
 __all__ = ["Exploration", "Row", "explore", "sound_rows"]
 
@@ -27,7 +27,7 @@ class Exploration:
     """What was tried of a call on one mesh dim, and what holds.
 
     Attributes:
-        tried: Placements of all operands that the op was run on.
+        tried: Placements of all operands that the op was run on, of ``out=`` arguments Replicate.
         sound: Rows that hold, but for the one where all is replicated.
         skipped: Combinations left out, counted by reason.
     """
@@ -112,9 +112,20 @@ class _Explorer:
         for outputs in itertools.product(*options):
             if self._says_nothing(outputs):
                 raise Untestable("results that would be the same for anything")
-            row = Row(outputs, inputs)
+            row = Row(outputs, self._with_outs(inputs, outputs))
             if all(trial.mismatch([row]) is None for trial in self._others):
                 yield row
+
+    def _with_outs(
+        self, inputs: tuple[Placement, ...], outputs: Sequence[Placement | None]
+    ) -> tuple[Placement, ...]:
+        """The placements with those of ``out=`` arguments, which are outputs."""
+        placed = list(inputs)
+        for index, placement in enumerate(outputs):
+            alias = self._first.alias(index)
+            if alias is not None and placement is not None:
+                placed[alias] = placement
+        return tuple(placed)
 
     def _options(
         self, made: Sequence[Outcome], index: int, inputs: tuple[Placement, ...]
@@ -125,25 +136,26 @@ class _Explorer:
         if whole is None:
             yield None
             return
-        if alias is not None:
+        if alias is not None and alias not in self._executable.outs:
             if self._first.output_mismatch(made, index, (inputs[alias],)) is None:
                 yield inputs[alias]
             return
-        local = [outcome.outputs[index] for outcome in made]
-        shapes = [x.shape for x in local if x is not None]
-        for placement in output_placements(whole, shapes, self._view_factors, self._ranks):
+        local = [x for outcome in made if (x := outcome.outputs[index]) is not None]
+        if len(local) != len(made):
+            return
+        for placement in output_placements(whole, local, self._view_factors):
             if self._first.output_mismatch(made, index, (placement,)) is None:
                 yield placement
                 if placement is REPLICATE or is_shard(placement):
                     return
 
-    def _rewritten_options(self, layouts: tuple[tuple[Placement], ...]) -> list[Placement]:
+    def _rewritten_options(self, layouts: tuple[Layout, ...]) -> list[Placement | None]:
         """The same for an op whose arguments are rewritten for each placement of its output."""
         whole = self._first.expected.outputs[0]
         if whole is None:
             return []
-        held: list[Placement] = []
-        for placement in output_placements(whole, None, self._view_factors, self._ranks):
+        held: list[Placement | None] = []
+        for placement in all_output_placements(whole, self._view_factors, self._ranks):
             made = self._first.local_outputs(layouts, (placement,))
             if isinstance(made, str):
                 continue

@@ -11,6 +11,8 @@ import torch
 from .. import _torch
 from .._torch import Placement, Shard, StridedShard
 from .calls import Call
+from .candidates import REPLICATE
+from .execution import Executable
 from .explore import Exploration
 from .simulation import Row
 
@@ -52,8 +54,11 @@ class MissingRows:
         sound = set(explored.sound)
         for row in explored.sound:
             kind.holds.setdefault(row, Example(row, call, ranks))
+        outs = Executable(call).outs
         kind.fails |= {
-            row for row in kind.holds if row.inputs in explored.tried and row not in sound
+            row
+            for row in kind.holds
+            if row not in sound and _without(row.inputs, outs) in explored.tried
         }
         kind.claimed |= {row.inputs for row in claimed}
 
@@ -69,6 +74,11 @@ class MissingRows:
             without = tuple(map(_plain, row.inputs))
             if without == row.inputs or without not in plain:
                 yield example
+
+
+def _without(inputs: tuple[Placement, ...], outs: Sequence[int]) -> tuple[Placement, ...]:
+    """The placements with ``out=`` arguments replicated, as they are when rows are tried."""
+    return tuple(REPLICATE if index in outs else p for index, p in enumerate(inputs))
 
 
 def _plain(placement: Placement) -> Placement:

@@ -6,12 +6,14 @@ it have left. Local tensors are in rank-major order: that of the last mesh dim v
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 
 import torch
 
-from .._torch import Partial, Placement, Replicate, Shard, StridedShard
+from .._torch import Partial, Placement, Replicate, Shard
+from ..kinds import is_shard
 from .compare import difference, largest
 from .partials import Untestable, parts, reduced
 
@@ -47,9 +49,9 @@ def _check_dim(placement: Placement, ndim: int) -> None:
 
 
 def _cut(whole: torch.Tensor, placement: Placement, ranks: int, rng: torch.Generator) -> Tensors:
-    if isinstance(placement, (Shard, StridedShard)):
-        dim = placement.dim
+    if is_shard(placement):
         _check_dim(placement, whole.ndim)
+        dim: int = placement.dim  # type: ignore[attr-defined]
         return [
             torch.cat([whole.narrow(dim, *run) for run in runs], dim).contiguous()
             if len(runs) > 1
@@ -85,31 +87,37 @@ def split(
 
 def local_shapes(
     shape: Sequence[int], placements: Sequence[Placement], mesh_sizes: Sequence[int]
-) -> list[Shape]:
+) -> tuple[Shape, ...]:
     """The shape that each rank holds.
 
     Raises:
         Untestable: a shard of a dim that is not there.
     """
+    return _local_shapes(tuple(shape), tuple(placements), tuple(mesh_sizes))
+
+
+@functools.lru_cache(maxsize=4096)
+def _local_shapes(
+    shape: Shape, placements: tuple[Placement, ...], mesh_sizes: tuple[int, ...]
+) -> tuple[Shape, ...]:
     if not mesh_sizes:
-        return [tuple(shape)]
+        return (shape,)
     (first, *rest), (ranks, *sizes) = placements, mesh_sizes
-    if not isinstance(first, (Shard, StridedShard)):
-        return local_shapes(shape, rest, sizes) * ranks
+    if not is_shard(first):
+        return _local_shapes(shape, tuple(rest), tuple(sizes)) * ranks
     _check_dim(first, len(shape))
+    dim: int = first.dim  # type: ignore[attr-defined]
     made: list[Shape] = []
-    for runs in _runs_of_ranks(shape[first.dim], first, ranks):
-        piece = [*shape]
-        piece[first.dim] = sum(length for _, length in runs)
-        made += local_shapes(piece, rest, sizes)
-    return made
+    for runs in _runs_of_ranks(shape[dim], first, ranks):
+        piece = (*shape[:dim], sum(length for _, length in runs), *shape[dim + 1 :])
+        made += _local_shapes(piece, tuple(rest), tuple(sizes))
+    return tuple(made)
 
 
 def summed_scale(local: Tensors, placements: Sequence[Placement]) -> float:
     """The largest element among local tensors that are summed on the way to the whole one."""
-    if not any(isinstance(placement, Partial) for placement in placements):
-        return 0.0
-    return max(map(largest, local))
+    summed = any(isinstance(placement, Partial) for placement in placements)
+    return max(map(largest, local)) if summed else 0.0
 
 
 def join(
@@ -144,13 +152,13 @@ def _joined(
     (first, *rest), (ranks, *sizes) = placements, mesh_sizes
     each = len(local) // ranks
     groups = [local[each * rank : each * (rank + 1)] for rank in range(ranks)]
-    sharded = isinstance(first, (Shard, StridedShard))
-    shapes = local_shapes(shape, [first], [ranks]) if sharded else [tuple(shape)] * ranks
+    sharded = is_shard(first)
+    shapes = local_shapes(shape, [first], [ranks]) if sharded else (tuple(shape),) * ranks
     pieces = [
         _joined(group, rest, sizes, piece) for group, piece in zip(groups, shapes, strict=True)
     ]
     if isinstance(first, Replicate):
-        return _agreed(pieces, summed_scale(local, rest))
+        return _agreed(pieces)
     if isinstance(first, Partial):
         return reduced(pieces, first)
     if not sharded:
@@ -158,7 +166,14 @@ def _joined(
     return _in_order(torch.cat(pieces, first.dim), first, shape, ranks)  # type: ignore[attr-defined]
 
 
-def _agreed(replicas: Tensors, scale: float) -> torch.Tensor:
+def _agreed(replicas: Tensors) -> torch.Tensor:
+    """One of the replicas. All of them are compared to it; it, by the caller, to what it should be.
+
+    They may have been summed in another order on each rank.
+    """
+    if all(torch.equal(replica, replicas[0]) for replica in replicas[1:]):
+        return replicas[0]
+    scale = max(map(largest, replicas)) * len(replicas)
     for rank, replica in enumerate(replicas[1:], 1):
         unlike = difference(replica, replicas[0], scale)
         if unlike is not None:

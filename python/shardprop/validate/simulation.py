@@ -1,4 +1,4 @@
-"""A call on the ranks of a mesh: its operands split, the op run on each rank, the results joined."""
+"""A call on the ranks of a mesh: operands split, the op run on each rank, the results joined."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from .._torch import Partial, Placement, Replicate
 from ..kinds import is_shard
-from .compare import difference
+from .compare import difference, largest
 from .execution import Executable, Outcome, expected_of
 from .partials import Untestable
 from .ranks import Mismatch, join, local_shapes, split, summed_scale
@@ -98,6 +98,7 @@ class Simulation:
         self.sizes = sizes
         self.runs = 0
         self._seed = seed
+        self._largest = [0.0 if x is None else largest(x) for x in self.expected.outputs]
         self._aliases = executable.alias_of(len(self.expected.outputs))
         self._local: dict[tuple[int, Layout], list[torch.Tensor] | Untestable] = {}
         self._ran: dict[object, list[Outcome] | _Failed] = {}
@@ -143,7 +144,7 @@ class Simulation:
     ) -> list[Outcome] | _Failed:
         local = [self.local(index, layout) for index, layout in enumerate(inputs)]
         ranks = len(local[0])
-        shapes: list[tuple[int, ...]] | None = None
+        shapes: Sequence[tuple[int, ...] | None] = [None] * ranks
         whole = self.expected.outputs[0] if output is not None else None
         if output is not None and whole is not None:
             shapes = local_shapes(whole.shape, output, self.sizes)
@@ -152,9 +153,7 @@ class Simulation:
         for rank in range(ranks):
             try:
                 made.append(
-                    self._executable.run(
-                        [of_operand[rank] for of_operand in local], shapes and shapes[rank]
-                    )
+                    self._executable.run([of_operand[rank] for of_operand in local], shapes[rank])
                 )
             except Exception as error:  # whatever an op raises on a rank is what a user would see
                 text = str(error).strip().partition("\n")[0]
@@ -187,22 +186,24 @@ class Simulation:
         present = [x for x in local if x is not None]
         if len(present) != len(local):
             return "an output that is absent on some rank"
-        return self._mismatch(present, layout, whole)
+        return self._mismatch(present, layout, whole, self._largest[output])
 
     def _mismatch(
-        self, local: list[torch.Tensor], layout: Layout, whole: torch.Tensor
+        self, local: list[torch.Tensor], layout: Layout, whole: torch.Tensor, scale: float
     ) -> str | None:
         try:
             joined = join(local, layout, self.sizes, whole.shape)
         except Mismatch as error:
             return str(error)
-        return difference(joined, whole, summed_scale(local, layout))
+        return difference(joined, whole, max(scale, summed_scale(local, layout)))
 
     def written_mismatch(self, made: Sequence[Outcome], inputs: tuple[Layout, ...]) -> str | None:
         """Why what was written to is not what it should be, in the layout that it came in."""
         for operand, whole in self.expected.written.items():
+            if operand in self._executable.outs:
+                continue  # it is an output, and checked as that
             local = [outcome.written[operand] for outcome in made]
-            reason = self._mismatch(local, inputs[operand], whole)
+            reason = self._mismatch(local, inputs[operand], whole, largest(whole))
             if reason is not None:
                 return f"operand {operand}, written to: {reason}"
         return None
