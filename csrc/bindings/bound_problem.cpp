@@ -37,7 +37,7 @@ void refuse_odd_absences(const RowTable& table, const Problem& problem, bool ass
     for (int r = 0; r < table.rows(); ++r) absences += table.at(r, p).kind == Kind::kAbsent;
     if (absences > 0 && table.outputs == 1) throw Unsupported("rule whose only output is absent");
     if (absences == 0 || absences == table.rows()) continue;
-    if (problem.in_place || !problem.fixed_outputs.empty() || (asserts && problem.mesh.ndim > 1)) {
+    if (problem.in_place || !problem.fixed.empty() || (asserts && problem.mesh.ndim > 1)) {
       throw Unsupported("rule whose output is absent in some rows only");
     }
   }
@@ -148,12 +148,14 @@ void BoundProblem::decode_fixed() {
   if (arguments.fixed.is_none()) return;
   for (const py::handle item : arguments.fixed) {
     const auto [position, spec] = item.cast<std::pair<int, py::object>>();
-    if (position < 0 || position >= arguments.outputs) {
-      throw std::invalid_argument("Expected the position of an output.");
+    const int width = arguments.outputs + static_cast<int>(problem.operands.size());
+    if (position < 0 || position >= width) {
+      throw std::invalid_argument("Expected the position of an output or operand.");
     }
     const Layout layout = decoder.spec(spec, Sizes::kSymbolic).layout;
-    if (layout.ndim != problem.mesh.ndim) throw Unsupported("out= argument on another mesh");
-    problem.fixed_outputs.push_back({position, layout});
+    if (layout.ndim != problem.mesh.ndim)
+      throw Unsupported("tensor that cannot move on another mesh");
+    problem.fixed.push_back({position, layout});
   }
 }
 
@@ -175,6 +177,39 @@ void BoundProblem::decode_table() {
   const auto kinds = kinds_of(problem, arguments.ask_kinds);
   expansion = fill_placeholders(table, kinds);
   problem.table = std::move(expansion.table);
+  if (!problem.table.asks.empty()) decode_output_shapes();
+}
+
+// Only where rows ask something of sizes: which outputs there are, and how large, takes a while.
+void BoundProblem::decode_output_shapes() {
+  if (symbolic) throw Unsupported("rule that asks something of sizes that are expressions");
+  const RowTable& table = problem.table;
+  std::vector<py::object> shapes;
+  if (!arguments.output_shapes.is_none()) {
+    shapes = arguments.output_shapes().cast<std::vector<py::object>>();
+  }
+  problem.output_shapes.resize(table.outputs);
+  for (int p = 0; p < table.outputs; ++p) {
+    int dims = 0;  // that are asked about
+    for (int r = 0; r < table.rows(); ++r) {
+      if (table.asks.of(r * table.width() + p)) dims = std::max(dims, table.at(r, p).dim + 1);
+    }
+    if (dims == 0) continue;
+    if (static_cast<std::size_t>(p) >= shapes.size() || !PyTuple_Check(shapes[p].ptr())) {
+      throw Unsupported("rule that asks something of an output of unknown size");
+    }
+    for (const py::handle size : shapes[p]) {
+      if (!PyLong_CheckExact(size.ptr())) {
+        throw Unsupported("rule that asks something of sizes that are expressions");
+      }
+      problem.output_shapes[p].push_back(size.cast<std::int64_t>());
+    }
+    if (static_cast<int>(problem.output_shapes[p].size()) < dims) {
+      throw RuleError("output " + std::to_string(p) + ": Expected a sharding of one of its " +
+                      std::to_string(problem.output_shapes[p].size()) +
+                      " tensor dims, got tensor dim " + std::to_string(dims - 1) + ".");
+    }
+  }
 }
 
 }  // namespace shardprop::bindings

@@ -21,7 +21,8 @@ struct Arguments {
   py::handle specs;
   int positional;
   unsigned options;
-  py::handle ask_kinds, ask_tracing, fixed, absent_outputs, pinned, accepts, symbolic;
+  py::handle ask_kinds, ask_tracing, fixed, absent_outputs, pinned, accepts, symbolic,
+      output_shapes;
 };
 
 // A problem whose cells can be turned back into Python placements. It is not to be moved: the
@@ -48,6 +49,7 @@ struct BoundProblem {
   void decode_operands();
   void decode_fixed();
   void decode_table();
+  void decode_output_shapes();
 };
 
 // Defines `name` in the module as `answer(bound)`.
@@ -58,15 +60,17 @@ void define_question(py::module_& module, const char* name, Answer answer) {
       [answer](const BoundMesh& mesh, py::handle device_mesh, py::handle rows, int outputs,
                py::handle specs, int positional, unsigned options, py::handle ask_kinds,
                py::handle ask_tracing, py::handle fixed, py::handle absent_outputs,
-               py::handle pinned, py::handle accepts, py::handle symbolic) {
+               py::handle pinned, py::handle accepts, py::handle symbolic,
+               py::handle output_shapes) {
         BoundProblem bound({mesh, device_mesh, rows, outputs, specs, positional, options, ask_kinds,
-                            ask_tracing, fixed, absent_outputs, pinned, accepts, symbolic});
+                            ask_tracing, fixed, absent_outputs, pinned, accepts, symbolic,
+                            output_shapes});
         return answer(bound);
       },
       py::arg("mesh"), py::arg("device_mesh"), py::arg("rows"), py::arg("outputs"),
       py::arg("specs"), py::arg("positional"), py::arg("options"), py::arg("ask_kinds"),
       py::arg("ask_tracing"), py::arg("fixed"), py::arg("absent_outputs"), py::arg("pinned"),
-      py::arg("accepts"), py::arg("symbolic"));
+      py::arg("accepts"), py::arg("symbolic"), py::arg("output_shapes") = py::none());
 }
 
 }  // namespace shardprop::bindings

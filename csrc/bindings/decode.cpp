@@ -11,7 +11,8 @@ struct Names {
              reduce_op = intern("reduce_op"), placements = intern("placements"),
              tensor_meta = intern("tensor_meta"), shard_order = intern("shard_order"),
              mesh = intern("mesh"), itemsize = intern("itemsize"),
-             is_order = intern("use_strided_shard_as_shard_order");
+             is_order = intern("use_strided_shard_as_shard_order"), even = intern("even"),
+             min_local = intern("min_local"), multiple_of = intern("multiple_of");
 
   static py::object intern(const char* name) {
     return py::reinterpret_steal<py::object>(PyUnicode_InternFromString(name));
@@ -169,10 +170,21 @@ Placement Decoder::placement(py::handle object) {
   return opaque(identity(object));
 }
 
-Placement Decoder::cell(py::handle object) {
+Placement Decoder::cell(py::handle object, Ask& ask) {
+  const Environment& env = environment();
   if (object.is_none()) return absent();
-  if (is_type(object, environment().placeholder_type)) return placeholder(tensor_dim(object));
-  return placement(object);
+  if (is_type(object, env.placeholder_type)) return placeholder(tensor_dim(object));
+  const bool is_plain = is_type(object, env.shard_type) || is_type(object, env.replicate_type) ||
+                        is_type(object, env.partial_type);
+  if (is_plain || !is_instance(object, env.placeholder_type)) return placement(object);
+  if (!PyObject_HasAttr(object.ptr(), names().even.ptr())) {
+    throw Unsupported("subclass of a placeholder");
+  }
+  ask.even = attribute(object, names().even).is(py::handle(Py_True));
+  ask.least = integer(attribute(object, names().min_local), "min_local that is no int");
+  ask.multiple = integer(attribute(object, names().multiple_of), "multiple_of that is no int");
+  if (ask.least < 1 || ask.multiple < 1) throw Unsupported("placeholder that asks for 0 or less");
+  return placeholder(tensor_dim(object));
 }
 
 Layout Decoder::layout(py::handle placements, py::handle shard_order) {
@@ -288,7 +300,7 @@ std::string Decoder::spec_key(py::handle object, bool by_address) {
 }
 
 DecodedRule decode_rule(Decoder& decoder, py::handle rows, int outputs, int inputs) {
-  DecodedRule rule{{outputs, inputs, {}}, {}};
+  DecodedRule rule{{outputs, inputs, {}, {}}, {}};
   const auto cells =
       static_cast<std::size_t>(std::max<Py_ssize_t>(PyObject_LengthHint(rows.ptr(), 0), 0)) *
       static_cast<std::size_t>(rule.table.width());
@@ -303,7 +315,11 @@ DecodedRule decode_rule(Decoder& decoder, py::handle rows, int outputs, int inpu
                       std::to_string(width) + " placements.");
     }
     for (const py::handle cell : row) {
-      rule.table.cells.push_back(decoder.cell(cell));
+      Ask ask;
+      rule.table.cells.push_back(decoder.cell(cell, ask));
+      if (!(ask == Ask{})) {
+        rule.table.asks.set(static_cast<int>(rule.table.cells.size()) - 1, ask);
+      }
       rule.objects.push_back(py::reinterpret_borrow<py::object>(cell));
     }
     ++index;
@@ -314,7 +330,9 @@ DecodedRule decode_rule(Decoder& decoder, py::handle rows, int outputs, int inpu
 
 py::object fill_object(py::handle cell, Placement filled) {
   const Environment& env = environment();
-  if (cell && !is_type(cell, env.placeholder_type)) return py::reinterpret_borrow<py::object>(cell);
+  const bool was_open =
+      !cell || is_type(cell, env.placeholder_type) || is_instance(cell, env.placeholder_type);
+  if (!was_open) return py::reinterpret_borrow<py::object>(cell);
   if (filled.kind == Kind::kAbsent) return py::none();
   if (filled.is_shard()) return env.shards[filled.dim];
   if (filled.is_strided()) {

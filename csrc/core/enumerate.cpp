@@ -27,6 +27,7 @@ class Walk {
  private:
   void walk(int m) {
     if (m == problem_.mesh.ndim) {
+      if (!asks_hold(problem_, rows_)) return;
       const Visit visit = visit_(rows_);
       found_ |= visit == Visit::kTaken;
       ended_ = visit == Visit::kStop;

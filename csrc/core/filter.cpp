@@ -44,10 +44,9 @@ bool Filter::keeps_in_place(int mesh_dim, int row) const {
 }
 
 bool Filter::keeps_fixed(int mesh_dim, int row) const {
-  return std::all_of(
-      problem_.fixed_outputs.begin(), problem_.fixed_outputs.end(), [&](const FixedOutput& out) {
-        return problem_.table.at(row, out.position) == out.layout.placements[mesh_dim];
-      });
+  return std::all_of(problem_.fixed.begin(), problem_.fixed.end(), [&](const Fixed& fixed) {
+    return problem_.table.at(row, fixed.position) == fixed.layout.placements[mesh_dim];
+  });
 }
 
 bool Filter::shardable(const Chosen& chosen, int mesh_dim, std::size_t operand,
@@ -64,6 +63,18 @@ bool Filter::shardable(const Chosen& chosen, int mesh_dim, std::size_t operand,
   return info.shape[placement.dim] >= needed;
 }
 
+bool Filter::may_hold_asks(const Chosen& chosen, int mesh_dim, int row) const {
+  const RowTable& table = problem_.table;
+  for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
+    const Ask* ask = table.asks.of(row * table.width() + table.outputs + static_cast<int>(i));
+    if (ask == nullptr) continue;
+    const std::size_t dim = cell(row, i).dim;
+    const auto ranks = chosen.divisor[divisor_offset_[i] + dim] * problem_.mesh.size[mesh_dim];
+    if (!may_hold(*ask, problem_.operands[i].info.shape[dim], ranks)) return false;
+  }
+  return true;
+}
+
 bool Filter::admits(const Chosen& chosen, int mesh_dim, int row) const {
   if (mixes_partials(chosen, row)) return false;
   if (problem_.in_place && !keeps_in_place(mesh_dim, row)) {
@@ -71,6 +82,7 @@ bool Filter::admits(const Chosen& chosen, int mesh_dim, int row) const {
     return false;
   }
   if (!keeps_fixed(mesh_dim, row)) return false;
+  if (!problem_.table.asks.empty() && !may_hold_asks(chosen, mesh_dim, row)) return false;
   for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
     const Operand& operand = problem_.operands[i];
     if (operand.where == Operand::Where::kPinned) continue;
@@ -107,7 +119,7 @@ bool Filter::passes(const Rows& rows) const {
     if (!admits(chosen, m, rows[m])) return false;
     extend(chosen, m, rows[m]);
   }
-  return true;
+  return asks_hold(problem_, rows);
 }
 
 }  // namespace shardprop

@@ -39,6 +39,7 @@ class Filter {
   [[nodiscard]] bool keeps_in_place(int mesh_dim, int row) const;
   [[nodiscard]] bool shardable(const Chosen& chosen, int mesh_dim, std::size_t operand,
                                Placement cell) const;
+  [[nodiscard]] bool may_hold_asks(const Chosen& chosen, int mesh_dim, int row) const;
   [[nodiscard]] Placement cell(int row, std::size_t operand) const;
 
   const Problem& problem_;

@@ -36,9 +36,10 @@ struct Operand {
 // What only the caller can say where sizes are expressions (torch.compile with dynamic shapes).
 struct SizeOracle;
 
-// An out= argument: the output's placements are what they are.
-struct FixedOutput {
-  int position;
+// An output or operand whose placements are what they are: an out= argument, or a tensor that the
+// caller cannot move.
+struct Fixed {
+  int position;  // in a row of the table
   Layout layout;
 };
 
@@ -47,11 +48,13 @@ struct Problem {
   bool member = true;  // is this rank in the mesh
   RowTable table;
   std::vector<Operand> operands;
+  // Where cells of outputs ask something of their sizes (see ask.h); else empty.
+  std::vector<std::vector<std::int64_t>> output_shapes;
   // The first `positional` operands are arguments, the rest keyword arguments: torch compares only
   // the former when it looks for the strategy that redistributes nothing.
   int positional = 0;
   bool in_place = false;
-  std::vector<FixedOutput> fixed_outputs;
+  std::vector<Fixed> fixed;
   bool allow_uneven = false;
   // False for the elements of a list op: there torch takes the first minimum, nothing else.
   bool prefers_no_redistribute = true;

@@ -86,8 +86,9 @@ inline constexpr std::size_t kMaxLevelPrices = 128;
 inline constexpr std::size_t kMaxRegionStrategies = 20'000;
 
 // The region of a decision that `decide` made; nullopt where there is none to be had: nothing was
-// chosen, prices depend on the history of torch's graph planners, the caller filters strategies or
-// has sizes that are expressions, links are extraordinary, or there are too many strategies.
+// chosen, prices depend on the history of torch's graph planners, the rows ask something of sizes,
+// the caller filters strategies or has sizes that are expressions, links are extraordinary, or
+// there are too many strategies.
 [[nodiscard]] std::optional<Region> region_of(const Problem& problem, const Decision& decision);
 
 }  // namespace shardprop

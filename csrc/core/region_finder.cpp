@@ -310,7 +310,8 @@ class RegionFinder {
 
 std::optional<Region> region_of(const Problem& problem, const Decision& decision) {
   if (decision.verdict != Verdict::kFound || problem.accepts || problem.sizes != nullptr ||
-      !has_ordinary_links(problem.mesh) || depends_on_history(problem)) {
+      !problem.table.asks.empty() || !has_ordinary_links(problem.mesh) ||
+      depends_on_history(problem)) {
     return std::nullopt;
   }
   return RegionFinder(problem, decision).run();

@@ -37,7 +37,25 @@ bool is_replicate_row(std::span<const Placement> row) {
                      [](Placement p) { return p.is_replicate() || p.kind == Kind::kAbsent; });
 }
 
+// Lets the cells of a row of `to` ask what those of a row of `from` ask.
+void copy_asks(const RowTable& from, int from_row, RowTable& to, int to_row) {
+  if (from.asks.empty()) return;
+  for (int p = 0; p < from.width(); ++p) {
+    if (const Ask* ask = from.asks.of(from_row * from.width() + p)) {
+      to.asks.set(to_row * to.width() + p, *ask);
+    }
+  }
+}
+
 }  // namespace
+
+void Asks::set(int cell, const Ask& ask) {
+  const auto index = static_cast<std::size_t>(cell);
+  if (index >= numbers_.size()) numbers_.resize(index + 1);
+  const auto known = std::find(distinct_.begin(), distinct_.end(), ask);
+  numbers_[index] = static_cast<std::uint16_t>(known - distinct_.begin() + 1);
+  if (known == distinct_.end()) distinct_.push_back(ask);
+}
 
 void validate_rule(const RowTable& rule, std::span<const int> input_dims) {
   for (int row = 0; row < rule.rows(); ++row) {
@@ -57,14 +75,16 @@ RowTable with_replicate_row(const RowTable& rule, const std::vector<bool>& absen
     if (none) table.cells[p] = absent();
   }
   table.cells.insert(table.cells.end(), rule.cells.begin(), rule.cells.end());
+  for (int r = 0; r < rule.rows(); ++r) copy_asks(rule, r, table, r + 1);
   return table;
 }
 
 Expansion fill_placeholders(const RowTable& rule, std::span<const ShardKind> kinds) {
-  Expansion expansion{{rule.outputs, rule.inputs, {}}, {}};
+  Expansion expansion{{rule.outputs, rule.inputs, {}, {}}, {}};
   expansion.table.cells.reserve(rule.cells.size() * std::max<std::size_t>(kinds.size(), 1));
   const auto append = [&](int row, ShardKind kind) {
     for (const Placement cell : rule.row(row)) expansion.table.cells.push_back(fill(cell, kind));
+    copy_asks(rule, row, expansion.table, static_cast<int>(expansion.source.size()));
     expansion.source.push_back(row);
   };
   for (int r = 0; r < rule.rows(); ++r) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ask.h"
 #include "placement.h"
 
 namespace shardprop {
@@ -18,11 +19,29 @@ struct RuleError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
+// What cells ask, by the number of the cell; most rules ask nothing.
+class Asks {
+ public:
+  [[nodiscard]] bool empty() const { return numbers_.empty(); }
+  // nullptr: nothing.
+  [[nodiscard]] const Ask* of(int cell) const {
+    const auto index = static_cast<std::size_t>(cell);
+    if (index >= numbers_.size() || numbers_[index] == 0) return nullptr;
+    return &distinct_[numbers_[index] - 1];
+  }
+  void set(int cell, const Ask& ask);
+
+ private:
+  std::vector<std::uint16_t> numbers_;  // per cell up to the last that asks: one more than its
+  std::vector<Ask> distinct_;           // place here, 0 for nothing
+};
+
 // Rows of `outputs + inputs` placements, row after row. Outputs come first.
 struct RowTable {
   int outputs = 0;
   int inputs = 0;
   std::vector<Placement> cells;
+  Asks asks = {};
 
   [[nodiscard]] int width() const { return outputs + inputs; }
   [[nodiscard]] int rows() const {

@@ -68,6 +68,7 @@ def decide(
     pinned: Sequence[int],
     accepts: Callable[[tuple[Any, ...]], bool] | None,
     symbolic: Callable[[], Any],
+    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
 ) -> tuple[int, tuple[Any, ...], float, list[float], int]: ...
 def region(
     mesh: Mesh,
@@ -84,6 +85,7 @@ def region(
     pinned: Sequence[int],
     accepts: Callable[[tuple[Any, ...]], bool] | None,
     symbolic: Callable[[], Any],
+    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
 ) -> Region | None: ...
 def plan(
     mesh: Mesh, src: object, dst: object, force_graph: bool

@@ -18,7 +18,9 @@ from torch import SymInt
 from torch._C._dynamo import eval_frame as _eval_frame
 from torch._decomp import decomposition_table
 from torch._guards import detect_fake_mode
+from torch._library import custom_ops as _custom_ops
 from torch._library.simple_registry import singleton as _custom_kernels
+from torch._library.utils import can_generate_trivial_fake_impl
 from torch._ops import OpOverload
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
@@ -64,6 +66,10 @@ IntLike = (int, torch.SymInt)
 # Stands for any kind of sharding in a rule's rows.
 ShardingPlaceholder = _single_dim._ShardingPlaceholder
 
+# An entry of torch's registry of single-dim rules, and what its cache keys are made from.
+SingleDimStrategyInfo = _single_dim._SingleDimStrategyInfo
+RuntimeSchemaInfo = _op_schema.RuntimeSchemaInfo
+
 # The one that torch flattens schemas with: it has two, and they order dicts differently.
 tree_leaves: Callable[[Any], list[Any]] = vars(_op_schema)["tree_leaves"]
 _pytree = sys.modules[tree_leaves.__module__]
@@ -73,6 +79,7 @@ tree_unflatten: Callable[[list[Any], Any], Any] = _pytree.tree_unflatten
 NormPartial = _math_ops._NormPartial
 
 __all__ = [
+    "KNOWN_REDUCE_OPS",
     "DTensorSpec",
     "DataDependentError",
     "DeviceMesh",
@@ -86,9 +93,11 @@ __all__ = [
     "Partial",
     "Placement",
     "Replicate",
+    "RuntimeSchemaInfo",
     "Shard",
     "ShardOrderEntry",
     "ShardingPlaceholder",
+    "SingleDimStrategyInfo",
     "StridedShard",
     "SymInt",
     "TensorMeta",
@@ -111,7 +120,7 @@ IS_215_OR_LATER = hasattr(
     _redistribute.DTensorRedistributePlanner, "_get_shard_to_partial_target_states"
 )
 
-_REDUCE_OPS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")
+KNOWN_REDUCE_OPS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")
 
 _core.configure(
     {
@@ -126,7 +135,7 @@ _core.configure(
         "layout": torch.layout,
         "memory_format": torch.memory_format,
     },
-    [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in _REDUCE_OPS],
+    [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in KNOWN_REDUCE_OPS],
     read_size=read_size,
     zero_fill_partial=IS_215_OR_LATER,
     compensated_sum=sys.version_info >= (3, 12),
@@ -438,6 +447,48 @@ def has_autocast_kernel(op: OpOverload) -> bool:
 def has_custom_fake_kernel(op: OpOverload) -> bool:
     """Has the program registered its own fake kernel for the op?"""
     return _custom_kernels.find(op.name()).fake_impl.kernel is not None  # type: ignore[no-untyped-call]
+
+
+# --- registration -----------------------------------------------------------------------------
+
+
+def overload_of_definition(definition: object) -> OpOverload | None:
+    """The one overload of an op that ``torch.library.custom_op`` defined; None for aught else."""
+    if isinstance(definition, _custom_ops.CustomOpDef):
+        overload: OpOverload = definition._opoverload
+        return overload
+    return None
+
+
+def has_metadata_kernel(op: OpOverload) -> bool:
+    """Can torch tell the metadata of the op's outputs without running it on real tensors?"""
+    name: str = op.name()  # type: ignore[no-untyped-call]
+    definition = _custom_ops.OPDEFS.get(name)
+    if definition is not None and definition._abstract_fn is None:
+        # It has a fake kernel in any case, which then raises.
+        return can_generate_trivial_fake_impl(op)
+    return (
+        torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, "Meta")
+        or has_custom_fake_kernel(op)
+        or op in decomposition_table
+    )
+
+
+def before_registrations(notify: Callable[[OpOverload], None]) -> None:
+    """Call `notify` with an op before torch registers a rule for it, whoever asks it to."""
+    prop = propagator()
+
+    def watched(register: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(register)
+        def registering(op_overload: OpOverload, *args: Any, **kwargs: Any) -> None:
+            notify(op_overload)
+            register(op_overload, *args, **kwargs)
+
+        return registering
+
+    prop.register_op_strategy = watched(prop.register_op_strategy)
+    prop.register_single_dim_op_strategy = watched(prop.register_single_dim_op_strategy)
+    prop.register_sharding_prop_rule = watched(prop.register_sharding_prop_rule)
 
 
 # --- decompositions ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The command line: `shardprop demo` and `coverage`, the same as `python -m shardprop ...`."""
+"""The command line: `shardprop demo`, `coverage` and `validate`, or `python -m shardprop ...`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+
+from .validate.cli import validate
 
 if TYPE_CHECKING:
     from .coverage import Coverage, Decider
@@ -118,6 +120,9 @@ def coverage(
     else:
         _print_coverage(found, shown)
     raise typer.Exit(1 if found.gaps() else 0)
+
+
+app.command()(validate)
 
 
 def _decider(who: str) -> Decider:

@@ -7,17 +7,18 @@ from typing import Any
 
 from . import _core, _torch, engine, registry
 from ._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, OutputSharding
-from .engine import Choice, GivenRows, OutputMeta, Question
+from .engine import Choice, GivenRows, NoStrategyError, OutputMeta, Question
 from .errors import ShardpropError
 from .held import HeldDecisions
 from .lists import Choose, Elements, decide_list_op, is_tensor_list
 from .metadata import output_meta
 from .op_facts import op_facts
+from .operands import operands_of
 from .outputs import output_sharding
 from .redistribution import Redistribution
 from .rules import FollowRule, RowRule, own_rule
 
-__all__ = ["ReadOut", "ask", "decide", "question_of", "rule_of"]
+__all__ = ["ReadOut", "ask", "decide", "question_of", "refuse_misfit", "rule_of"]
 
 # What the body of a rule of ours raises on arguments that it does not expect.
 _UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
@@ -126,6 +127,28 @@ def decide(
         _torch.validate_meta_count(schema, meta)
     question = question_of(schema, meta, rule)
     return output_sharding(schema, question, choose_one(question))
+
+
+def refuse_misfit(schema: OpSchema, declined: Exception) -> None:
+    """Raise where torch's own code would not know what is wrong with a registered rule.
+
+    Raises:
+        ShardpropError: rows that are malformed, or none of which leaves an operand where it is that
+            torch's dispatcher does not move.
+    """
+    if isinstance(declined, _core.RuleError):
+        raise ShardpropError(f"{schema.op}: {declined}") from None
+    if not isinstance(declined, NoStrategyError):
+        return
+    operands = operands_of(schema.op, schema.args_schema, schema.kwargs_schema)
+    staying = engine.staying_operands(question_of(schema, None, None))
+    if staying:
+        names = ", ".join(repr(operands[index].name) for index in staying)
+        raise ShardpropError(
+            f"{schema.op}: Expected operands that the op can work on where they are, got no row of "
+            f"its rule that leaves {names} there. torch moves no keyword arguments, and no operand "
+            "that is written into: redistribute before the call."
+        ) from None
 
 
 def _is_list_op(schema: OpSchema) -> bool:

@@ -12,6 +12,7 @@ from ._torch import DeviceMesh, DTensorSpec, OpOverload, Placement, TensorMeta
 from .kinds import has_strided, shard_kinds
 from .meshes import core_mesh
 from .op_facts import OpFacts, op_facts
+from .registered import RegisteredRule
 from .specs import make_spec
 from .symbolic import SymbolicSizes
 
@@ -27,6 +28,7 @@ __all__ = [
     "choose",
     "options",
     "prepare",
+    "staying_operands",
 ]
 
 # What a rule function is shown in the place of its arguments.
@@ -167,6 +169,8 @@ class Arguments:
         """The rows of the rule, its function being shown the arguments as `look` makes them."""
         seen = self.args_meta, self.kwargs_meta
         args, kwargs = seen if look is None else look(*seen)
+        if isinstance(self._rule, RegisteredRule):
+            return self._rule.rows(self.question.rule_op, args, kwargs, self.question.meta)
         rows = self._rule.func(self.question.rule_op, args, kwargs)
         if not isinstance(rows, (list, tuple)):
             raise _core.Unsupported(f"rows in a {type(rows).__name__}")
@@ -216,16 +220,48 @@ def _num_outputs(question: Question, facts: OpFacts, rows: Sequence[Sequence[Any
     return facts.tensor_returns
 
 
-def _fixed_outputs(question: Question, facts: OpFacts) -> list[tuple[int, DTensorSpec]] | None:
-    if not facts.out_arguments:
-        return None
-    given = ((i, question.kwargs.get(name)) for i, name in enumerate(facts.out_arguments))
-    return [(i, spec) for i, spec in given if isinstance(spec, DTensorSpec)]
+def _fixed(
+    question: Question, rule: Any, facts: OpFacts, outputs: int
+) -> list[tuple[int, DTensorSpec]] | None:
+    """Cells of a row (by position) that must be what a tensor is, with that tensor."""
+    fixed: list[tuple[int, DTensorSpec]] = []
+    for index, name in enumerate(facts.out_arguments):
+        spec = question.kwargs.get(name)
+        if isinstance(spec, DTensorSpec):
+            fixed.append((index, spec))
+    if isinstance(rule, RegisteredRule):
+        staying = staying_operands(question)
+        fixed += [(outputs + index, question.operands[index]) for index in staying]
+    return fixed or None
+
+
+def staying_operands(question: Question) -> list[int]:
+    """Operands that torch's dispatcher cannot move: keyword arguments, which it never does, and
+    those the op writes into, since it would write into a copy.
+
+    torch does not look at these when it decides, so neither do we where the rule is its own.
+    """
+    staying = [*range(question.positional, len(question.operands))]
+    written = op_facts(question.op).written
+    if written:
+        operand = 0
+        for position, arg in enumerate(question.args):
+            count = len([x for x in _torch.tree_leaves(arg) if isinstance(x, DTensorSpec)])
+            if position in written:
+                staying += range(operand, operand + count)
+            operand += count
+    return staying
 
 
 def _absent_outputs(meta: OutputMeta) -> list[bool] | None:
     # A single TensorMeta is a tuple to Python, and 2.13 walks it; no field of it is None.
     return [m is None for m in meta] if _is_container(meta) else None  # type: ignore[union-attr]
+
+
+def _output_shapes(meta: OutputMeta) -> list[tuple[Any, ...] | None]:
+    if meta is None or isinstance(meta, TensorMeta):
+        meta = [meta]
+    return [None if item is None else tuple(item.shape) for item in meta]
 
 
 def _filter(
@@ -339,11 +375,14 @@ def prepare(
         options(question, rule),
         functools.partial(shard_kinds, operands),
         _torch.are_we_tracing,
-        _fixed_outputs(question, facts),
+        _fixed(question, rule, facts, outputs),
         _absent_outputs(question.meta),
         seen.pinned,
         _filter(question, rule, mesh, outputs),
         functools.partial(SymbolicSizes, operands, rule.allow_unbacked_sharding),
+        functools.partial(_output_shapes, question.meta)
+        if isinstance(rule, RegisteredRule)
+        else None,
     )
     is_sequence = listed and _torch.IS_215_OR_LATER
     return Prepared(arguments, outputs, mesh, seen.pinned, is_sequence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -27,6 +28,7 @@ class OpFacts:
         takes_tensors: Some argument is a tensor, or may be one, or a list of them.
         rewrites_arguments: torch rewrites global sizes among the arguments to local ones.
         mutates: It writes into an argument, or resizes it, says its schema.
+        written: Positions of the positional arguments that it writes into.
     """
 
     op: OpOverload
@@ -41,6 +43,7 @@ class OpFacts:
     takes_tensors: bool
     rewrites_arguments: bool
     mutates: bool
+    written: tuple[int, ...]
 
     @property
     def returns_tuple(self) -> bool:
@@ -98,4 +101,9 @@ def _read_facts(op: OpOverload) -> OpFacts:
         takes_tensors=any("Tensor" in str(a.type) for a in schema.arguments),
         rewrites_arguments=_rewrites_arguments(op),
         mutates=schema.is_mutable,
+        written=tuple(i for i, a in enumerate(schema.arguments) if _is_written(a)),
     )
+
+
+def _is_written(argument: Any) -> bool:
+    return not argument.kwarg_only and bool(argument.alias_info and argument.alias_info.is_write)

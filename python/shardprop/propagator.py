@@ -11,7 +11,7 @@ from typing import Any
 from . import _core, _torch, metadata, registry
 from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .bounded import stats_of_maps
-from .decision import decide, rule_of
+from .decision import decide, refuse_misfit, rule_of
 from .decomposition import Declined, Decomposer
 from .decomposition.knowing import torch_propagate_knowing
 from .engine import NoStrategyError, OutputMeta
@@ -20,6 +20,7 @@ from .held import HeldDecisions
 from .hook import install, uninstall
 from .kinds import has_strided
 from .redistribution import Redistribution
+from .registered import RegisteredRule
 from .rules.views import forget_dim_maps
 from .stats import Recorder, Stats
 
@@ -83,6 +84,8 @@ def propagate_sharding(schema: OpSchema) -> OutputSharding:
         try:
             decision = decide(schema, rule, redistribution, _held)
         except _DECLINED as declined:
+            if isinstance(rule, RegisteredRule):
+                refuse_misfit(schema, declined)
             return _fall_back(schema, declined)
         counts.decided(_strided_operands(schema))
         return decision

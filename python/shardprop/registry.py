@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 
 from . import _torch
-from ._torch import OpOverload, OpSchema
+from ._torch import OpOverload, OpSchema, RuntimeSchemaInfo, SingleDimStrategyInfo
 
 __all__ = [
+    "Entries",
+    "entries",
     "has_own_full_mesh_strategy",
     "is_read_out",
     "looks_into_lists",
     "op_schema",
     "op_schema_info",
     "ops_with_a_rule",
+    "put",
+    "restore",
+    "rule_function",
     "rules_of",
     "shape_arguments",
     "single_dim_rule",
@@ -95,3 +101,54 @@ def ops_with_a_rule() -> set[OpOverload]:
     """Ops in one of torch's three registries of rules."""
     prop = _torch.propagator()
     return {*prop.op_single_dim_strategy_funcs, *prop.op_strategy_funcs, *prop.op_to_rules}
+
+
+class Entries(NamedTuple):
+    """What a registration changes of torch's registries for one op; None for what is not there."""
+
+    single_dim: SingleDimStrategyInfo | None
+    schema_info: RuntimeSchemaInfo | None
+    schema_info_for_single_dim: RuntimeSchemaInfo | None
+    has_rule: bool
+
+
+def entries(op: OpOverload) -> Entries:
+    """What is there now."""
+    prop = _torch.propagator()
+    return Entries(
+        prop.op_single_dim_strategy_funcs.get(op),
+        prop.op_to_schema_info.get(op),
+        prop.op_to_schema_info_for_single_dim_strategy.get(op),
+        any(rule is not None for rule in rules_of(op)),
+    )
+
+
+def put(op: OpOverload, rule: SingleDimStrategyInfo, info: RuntimeSchemaInfo) -> None:
+    """Make `rule` the one that torch asks. Of its notes on arguments torch reads the first that is
+    there, so both are written."""
+    prop = _torch.propagator()
+    prop.op_to_schema_info[op] = info
+    prop.op_to_schema_info_for_single_dim_strategy[op] = info
+    prop.op_single_dim_strategy_funcs[op] = rule
+
+
+def restore(op: OpOverload, before: Entries) -> None:
+    """Undo `put`."""
+    prop = _torch.propagator()
+    for table, entry in (
+        (prop.op_single_dim_strategy_funcs, before.single_dim),
+        (prop.op_to_schema_info, before.schema_info),
+        (prop.op_to_schema_info_for_single_dim_strategy, before.schema_info_for_single_dim),
+    ):
+        if entry is None:
+            table.pop(op, None)
+        else:
+            table[op] = entry
+
+
+def rule_function(op: OpOverload) -> Callable[..., Any] | None:
+    """The function by which torch decides an op, of whichever kind."""
+    single_dim, strategy, prop_rule = rules_of(op)
+    if isinstance(single_dim, SingleDimStrategyInfo):
+        return single_dim.func
+    return strategy or prop_rule  # type: ignore[return-value]

@@ -324,7 +324,7 @@ TEST(the_same_steps_on_another_mesh_dim_are_another_price) {
     Problem problem;
     problem.mesh = ring_mesh(ranks, ranks[0] == ranks[1] ? 4 : 16);
     problem.table = table;
-    problem.fixed_outputs = {{0, default_layout(out)}};
+    problem.fixed = {{0, default_layout(out)}};
     problem.positional = 3;
     for (const std::int64_t rows : {1000, 1050}) {
       problem.operands = {{default_layout(partials), {{1024, 1024}, 4}},

@@ -1,0 +1,113 @@
+"""The command `shardprop validate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["validate"]
+
+
+def validate(
+    ops: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[OP]...",
+            help="Such as aten.mm.default, aten::mm, mm, add.Tensor, '*softmax*' or mylib::op.",
+            show_default=False,
+        ),
+    ] = None,
+    every_op: Annotated[
+        bool, typer.Option("--all", help="Every op that has a rule, registered ones too.")
+    ] = False,
+    module: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A Python file to import; without OP, the ops it registers."
+        ),
+    ] = None,
+    samples: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A Python file with samples(op), which yields (args, kwargs)."
+        ),
+    ] = None,
+    rule: Annotated[
+        str, typer.Option(metavar="active|torch", help="The rule that decides, or torch's own.")
+    ] = "active",
+    ranks: Annotated[str, typer.Option(metavar="N,N", help="Sizes of the 1-D meshes.")] = "2,3",
+    composed: Annotated[
+        str,
+        typer.Option(metavar="N,N|none", help="The mesh on which pairs of rows are composed."),
+    ] = "2,2",
+    missing: Annotated[
+        bool, typer.Option("--no-missing", help="Look for no rows that could be claimed.")
+    ] = False,
+    strided: Annotated[
+        bool, typer.Option("--no-strided", help="Try no _StridedShard placements.")
+    ] = False,
+    plans: Annotated[
+        bool, typer.Option("--plans", help="Try the plans of redistributions too.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes at a time.", show_default="processors")
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(metavar="S", help="Seconds for one op, then it is given up.")
+    ] = 60.0,
+    seed: Annotated[int, typer.Option(help="Seed of every random number.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    repro: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write a script for each finding that shows it with torch alone."
+        ),
+    ] = None,
+    show_missing: Annotated[
+        bool, typer.Option("--show-missing", help="List the rows that could be claimed.")
+    ] = False,
+) -> None:
+    """Put sharding rules to the test: every row against the op itself, on simulated ranks.
+
+    Each op is called on torch's sample inputs, forward and backward, or on calls made up from its
+    schema; the operands are laid out as a row says, the op is run for every rank, and what the
+    ranks hold together must be what the op gives on whole tensors. A row that claims otherwise is
+    *unsound*. A row that would hold and is not claimed is *missing*: a rule may leave it out.
+
+    Ops are tried in processes of their own; one that crashes or hangs is reported, and the others
+    go on. The same seed gives the same report.
+
+    Exit codes:
+
+    - 0: every op was tried to its end, and no row is unsound
+    - 1: a row is unsound, or an op was not tried to its end: a crash, the time limit, no call known
+    - 2: the request makes no sense: an unknown op, a file that cannot be used
+    """
+    from ..errors import ShardpropError
+    from .command import run
+    from .request import Request
+
+    request = Request(
+        ops=tuple(ops or ()),
+        every_op=every_op,
+        module=module,
+        samples=samples,
+        rule=rule,
+        ranks=ranks,
+        composed=composed,
+        missing=not missing,
+        strided=not strided,
+        plans=plans,
+        jobs=jobs,
+        time_limit=time_limit,
+        seed=seed,
+        repro=repro,
+    )
+    try:
+        code = run(request, as_json, show_missing)
+    except ShardpropError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from None
+    raise typer.Exit(code)

@@ -1,0 +1,120 @@
+"""The validation that the command line asks for."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .._torch import OpOverload
+from .calls import Call
+from .files import FileError, generator_of_calls
+from .names import overload
+from .pool import run_all
+from .report import exit_code, print_reports, values, write_scripts
+from .request import Request, ops_of, settings_of
+from .results import OpReport, Settings
+from .samples import Samples
+
+__all__ = ["run", "validate_ops"]
+
+# Of an op's time limit, what is left to finish the call that it is at.
+_SPARE = 0.2
+
+
+def run(request: Request, as_json: bool = False, show_missing: bool = False) -> int:
+    """Validate and print; the exit code.
+
+    Raises:
+        ShardpropError: the request makes no sense.
+    """
+    start = time.monotonic()
+    settings = settings_of(request)
+    ops = ops_of(request)
+    own = None if request.samples is None else generator_of_calls(request.samples)
+    with _progress(len(ops)) as advance:
+        reports = []
+        for report in validate_ops(ops, settings, own, request):
+            reports.append(report)
+            advance(report)
+    reports.sort(key=lambda report: report.op)
+    seconds = time.monotonic() - start
+    scripts: dict[int, Path] = {}
+    if request.repro is not None:
+        scripts = write_scripts(reports, request.repro, request.module)
+    if as_json:
+        print(json.dumps(values(reports, settings, seconds), indent=2))
+    else:
+        print_reports(reports, seconds, show_missing, scripts)
+    return exit_code(reports)
+
+
+def validate_ops(
+    ops: Sequence[OpOverload],
+    settings: Settings,
+    own: Callable[[OpOverload], Iterable[Call]] | None = None,
+    request: Request | None = None,
+) -> Iterator[OpReport]:
+    """Reports of the ops as they are done, each made in a process of its own."""
+    request = request or Request()
+    samples = Samples(ops, settings.seed, own)
+    work = _Work(samples, settings, request.time_limit * (1 - _SPARE))
+    yield from run_all(work, list(map(str, ops)), request.jobs, request.time_limit)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a worker does for one op."""
+
+    samples: Samples
+    settings: Settings
+    seconds: float
+
+    def __call__(self, name: str) -> OpReport:
+        # Slow to import: the checks bring the whole of the core with them.
+        from .check import check_op
+
+        start = time.monotonic()
+        op = overload(name)
+        try:
+            calls = self.samples.calls(op)
+        except FileError as error:
+            return OpReport(name, error=str(error))
+        if not calls:
+            return OpReport(
+                name, error="no call is known that it takes; give some with --samples FILE"
+            )
+        report: OpReport = check_op(op, calls, self.settings, start + self.seconds)
+        report.seconds = round(time.monotonic() - start, 3)
+        return report
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[OpReport], None]]:
+    """A bar on stderr, if anybody can see it."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.fields[op]:<40}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unsound]} unsound"),
+        TimeElapsedColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task("", total=total, op="recording calls", unsound=0)
+        unsound = 0
+
+        def advance(report: OpReport) -> None:
+            nonlocal unsound
+            unsound += len(report.unsound)
+            progress.update(task, advance=1, op=report.op, unsound=unsound)
+
+        yield advance

@@ -1,0 +1,146 @@
+"""What a validation found: as text for people, as values for --json, as scripts in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from .repro import DEFINE_HERE
+from .results import Finding, OpReport, Settings
+
+__all__ = ["exit_code", "print_reports", "values", "write_scripts"]
+
+# Beyond so many ops only those are listed of which there is something to say.
+_LISTED = 40
+
+
+def exit_code(reports: Sequence[OpReport]) -> int:
+    """0 if every op was tried to its end and no claimed row is wrong, else 1."""
+    return 1 if any(report.unsound or report.error for report in reports) else 0
+
+
+def values(reports: Sequence[OpReport], settings: Settings, seconds: float) -> dict[str, object]:
+    """Everything as JSON values.
+
+    ``torch`` (its version), ``settings`` (fields of `Settings`), ``summary`` (``ops``, ``unsound``,
+    ``missing``, ``errors``, ``checks``, ``seconds``) and ``ops``, a list with the fields of
+    `OpReport` for each op, its findings with the fields of `Finding`.
+    """
+    return {
+        "torch": torch.__version__,
+        "settings": asdict(settings),
+        "summary": {
+            "ops": len(reports),
+            "unsound": sum(len(report.unsound) for report in reports),
+            "missing": sum(len(report.missing) for report in reports),
+            "errors": sum(report.error is not None for report in reports),
+            "checks": sum(report.checks for report in reports),
+            "seconds": round(seconds, 2),
+        },
+        "ops": [asdict(report) for report in reports],
+    }
+
+
+def write_scripts(
+    reports: Sequence[OpReport], folder: Path, module: Path | None = None
+) -> dict[int, Path]:
+    """Write the script of every finding that has one; the files by the findings' ids.
+
+    `module` is what defines the ops that are not torch's; the scripts run it first.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written: dict[int, Path] = {}
+    for report in reports:
+        numbers = {"unsound": 0, "missing": 0}
+        for finding in report.findings:
+            if not finding.repro:
+                continue
+            numbers[finding.kind] += 1
+            path = folder / f"{report.op}_{finding.kind}_{numbers[finding.kind]}.py"
+            text = finding.repro
+            if module is not None:
+                run = f"__import__('runpy').run_path({str(module.resolve())!r})"
+                text = text.replace(DEFINE_HERE, run)
+            path.write_text(text)
+            written[id(finding)] = path
+    return written
+
+
+def print_reports(
+    reports: Sequence[OpReport],
+    seconds: float,
+    show_missing: bool = False,
+    scripts: dict[int, Path] | None = None,
+) -> None:
+    """A table of the ops, then what was found of each."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(width=120, highlight=False)
+    listed = [r for r in reports if r.error or r.findings] if len(reports) > _LISTED else reports
+    if listed:
+        console.print(_table(listed))
+    if len(listed) < len(reports):
+        console.print(f"and {len(reports) - len(listed)} ops of which nothing was found")
+    for report in listed:
+        for line in _details(report, show_missing, scripts or {}):
+            console.print(line, markup=False, soft_wrap=True)
+    console.print()
+    console.print(_summary(reports, seconds), markup=False, soft_wrap=True)
+
+
+def _table(reports: Sequence[OpReport]) -> Table:
+    table = Table("op", "rule", box=None)
+    for name in ("calls", "rows", "checks", "unsound", "missing", "s"):
+        table.add_column(name, justify="right")
+    for report in reports:
+        numbers = (report.calls, report.rows, report.checks)
+        found = len(report.unsound), len(report.missing)
+        table.add_row(
+            report.op,
+            report.rule,
+            *map(str, (*numbers, *found)),
+            f"{report.seconds:.1f}",
+            style="red" if report.unsound or report.error else None,
+        )
+    return table
+
+
+def _details(report: OpReport, show_missing: bool, scripts: dict[int, Path]) -> Iterator[str]:
+    shown = [*report.unsound, *(report.missing if show_missing else ())]
+    if not shown and report.error is None:
+        return
+    yield ""
+    yield report.op
+    if report.error is not None:
+        yield f"  not tried to its end: {report.error}"
+    for finding in shown:
+        yield from _finding_lines(finding, scripts.get(id(finding)))
+
+
+def _finding_lines(finding: Finding, script: Path | None) -> Iterator[str]:
+    mesh = " x ".join(map(str, finding.mesh))
+    yield f"  {finding.kind}: {'; '.join(finding.rows)}"
+    yield f"    {finding.reason}"
+    yield f"    on {mesh} ranks, {finding.call}"
+    if script is not None:
+        yield f"    python {script}"
+
+
+def _summary(reports: Sequence[OpReport], seconds: float) -> str:
+    wrong = [report for report in reports if report.unsound]
+    failed = sum(report.error is not None for report in reports)
+    unsound = sum(len(report.unsound) for report in reports)
+    missing = sum(len(report.missing) for report in reports)
+    parts = [
+        f"{len(reports)} op{'s' * (len(reports) != 1)}, "
+        f"{sum(report.checks for report in reports)} checks in {seconds:.1f} s",
+        f"{unsound} unsound rows in {len(wrong)} ops" if unsound else "no unsound row",
+        f"{missing} rows that hold and are not claimed (--show-missing)" if missing else "",
+        f"{failed} not tried to their end" if failed else "",
+    ]
+    return "; ".join(part for part in parts if part) + "."
