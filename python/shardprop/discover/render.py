@@ -11,7 +11,7 @@ from .rows import Row, show
 from .rule import Name, Rule
 from .slots import Signature
 
-__all__ = ["length", "render", "tokens"]
+__all__ = ["length", "render", "tokens", "words"]
 
 _TOKEN = re.compile(r"\.\.\.|->|[a-z][a-z0-9_]*|[@#:]\w+|[A-Z]\([^)]*\)|\S")
 
@@ -28,13 +28,13 @@ def tokens(text: str) -> int:
     return len(_TOKEN.findall(text))
 
 
-def length(text: str) -> tuple[int, int, str]:
+def length(text: str) -> tuple[int, int, bool, str]:
     """What rules are ordered by: words, then what claims more than was seen, then text.
 
     ``...`` speaks of numbers of dims that a name does not, and ``#`` takes an int for a number of
-    dims that is mostly the number of one.
+    dims that is mostly the number of one. Of one operand ``+`` and ``*`` say the same; ``+`` it is.
     """
-    return tokens(text), text.count("...") + text.count("#"), text
+    return tokens(text), text.count("...") + text.count("#"), text.count("*") == 1, text
 
 
 def render(rule: Rule, signature: Signature) -> str:
@@ -50,6 +50,14 @@ def render(rule: Rule, signature: Signature) -> str:
     return "; ".join([text, *written])
 
 
+def words(rule: Rule, signature: Signature) -> dict[Name, str]:
+    """How each name is written at its first mention, without marks and asks."""
+    writer = _Writer(rule)
+    for slot in range(len(signature.slots)):
+        list(writer.words(slot))
+    return writer.written
+
+
 class _Writer:
     """Gives names to the words, and writes marks and asks at the first mention."""
 
@@ -60,25 +68,27 @@ class _Writer:
         self._free: dict[str, Iterator[str]] = {
             kind: _letters(kind) for kind in (_BATCH, _CONTRACTED, _OTHER, _WHOLE, _PLACED)
         }
-        self._mentioned: set[Name] = set()
+        self.written: dict[Name, str] = {}
 
     def words(self, slot: int) -> Iterator[str]:
         """The words of a slot."""
         for item in self._rule.patterns[slot].items:
             if item.kind == "rest":
-                yield "..." + self._said(slot, item)
+                yield "..." + self._said(slot, item, "...")
             elif item.kind == "one":
                 yield "1" + item.place
             elif item.kind == "whole":
                 yield "_"
             else:
-                yield self._letter(self._names[slot, item]) + item.place + self._said(slot, item)
+                word = self._letter(self._names[slot, item]) + item.place
+                yield word + self._said(slot, item, word)
 
-    def _said(self, slot: int, item: Item) -> str:
+    def _said(self, slot: int, item: Item, word: str) -> str:
+        """The marks and asks of a name, at its first mention."""
         name = self._names[slot, item]
-        if name in self._mentioned:
+        if name in self.written:
             return ""
-        self._mentioned.add(name)
+        self.written[name] = word
         left = any(at < self._rule.operands for at in name.slots())
         said = "!" if name.whole and left else ""
         if not name.whole and name.reduce not in (None, "sum"):

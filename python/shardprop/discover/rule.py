@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .marks import Marks, mark_rows, project
 from .observation import Observation
-from .patterns import Item, Pattern, Role
+from .patterns import Item, Pattern, Role, place
 from .rows import ABSENT, Row
 
 __all__ = ["Name", "Rule", "Word"]
@@ -99,6 +99,13 @@ class Rule:
         inputs_only = any(s not in cut for s in range(self.operands, len(self.patterns)))
         added = inputs_only and name.reduce in (None, "sum") and slot in self.marks.plus
         return "P(sum)" if added and slot not in name.slots() else "R"
+
+    def rows_of(self, name: Name, seen: Observation) -> Iterator[Row]:
+        """The rows of one name for a call."""
+        roles = tuple(place(pattern, seen, slot) for slot, pattern in enumerate(self.patterns))
+        for other, row in self.factor_rows(seen, roles):
+            if other == name:
+                yield row
 
     def rows(self, seen: Observation, roles: Roles) -> Iterator[Row]:
         """All rows for a call."""

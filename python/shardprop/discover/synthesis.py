@@ -37,7 +37,7 @@ class Proposal:
     explained: int
 
     @property
-    def order(self) -> tuple[int, int, int, str]:
+    def order(self) -> tuple[int, int, int, bool, str]:
         """The best comes first: what explains most, then the shortest."""
         return (-self.explained, *length(self.text))
 

@@ -54,8 +54,13 @@ def _other_arguments(calls: Sequence[Call]) -> Iterator[Call]:
     found: Counter[str] = Counter()
     for base in sorted(calls, key=lambda call: -sum(tensor.ndim for tensor in call.tensors)):
         numbers = {a.name for a in base.op._schema.arguments if "number" in str(a.type).lower()}
+        optional = {a.name for a in base.op._schema.arguments if str(a.type) == "Optional[Tensor]"}
         for name, value in named_arguments(base).items():
-            for other in _others(value, base.tensors, is_number=name in numbers):
+            if name in optional and isinstance(value, torch.Tensor):
+                others: Iterator[Any] = iter([None])
+            else:
+                others = _others(value, base.tensors, is_number=name in numbers)
+            for other in others:
                 if repr(other) in known[name] or found[name] == _MOST_PER_ARGUMENT:
                     continue
                 call = _with_argument(base, name, other)

@@ -15,7 +15,7 @@ from .observation import Observation, every_rank_has_some
 from .rows import Row, cell_of, essential, implies
 from .slots import by_slot
 
-__all__ = ["Compiler", "Verdict", "compare"]
+__all__ = ["Compiler", "Verdict", "claimed_rows", "compare", "slot_rows"]
 
 
 class Compiler(Protocol):
@@ -44,16 +44,12 @@ class Verdict:
 def compare(evidence: Evidence, compiler: Compiler) -> Verdict:
     """Compare on every call and every number of ranks."""
     verdict = Verdict()
-    compiled: dict[int, list[Sequence[Any]]] = {}
     for seen in evidence.observations:
-        call = evidence.calls[seen.call]
-        if seen.call not in compiled:
-            try:
-                compiled[seen.call] = list(compiler(call, _outputs(call)))
-            except Exception as error:
-                verdict.error = f"{seen.text}: {error}"
-                return verdict
-        claimed = _claimed(compiled[seen.call], seen, evidence)
+        try:
+            claimed = claimed_rows(compiler, evidence.calls[seen.call], seen)
+        except Exception as error:
+            verdict.error = f"{seen.text}: {error}"
+            return verdict
         for row in sorted(claimed):
             if seen.holds(row) is False:
                 verdict.unsound.append((row, seen))
@@ -70,10 +66,17 @@ def _outputs(call: Call) -> list[torch.Tensor | None]:
     return [x if isinstance(x, torch.Tensor) else None for x in _torch.tree_leaves(results)]
 
 
-def _claimed(
-    rows: Iterable[Sequence[Any]], seen: Observation, evidence: Evidence
-) -> frozenset[Row]:
-    """The rows as the observation writes them, without those whose asks its sizes do not meet."""
+def claimed_rows(compiler: Compiler, call: Call, seen: Observation) -> frozenset[Row]:
+    """The rows of a rule for a call, as the observation writes them.
+
+    Raises:
+        Exception: what the compiler raises where the rule does not fit the call.
+    """
+    return slot_rows(compiler(call, _outputs(call)), seen)
+
+
+def slot_rows(rows: Iterable[Sequence[Any]], seen: Observation) -> frozenset[Row]:
+    """Rows (outputs first) by slot, without those whose asks the sizes of the call do not meet."""
     operands = sum(map(len, seen.shapes[: seen.operands]))
     lengths = list(map(len, seen.shapes))
     shapes = [shape for slot in seen.shapes for shape in slot]
