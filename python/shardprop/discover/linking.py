@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,9 +31,9 @@ class Fit:
     roles: Sequence[list[Role] | None]
 
     @cached_property
-    def items(self) -> frozenset[Item]:
+    def items(self) -> tuple[Item, ...]:
         """The words that name dims."""
-        return frozenset(i for i in self.pattern.items if i.kind in ("name", "rest"))
+        return tuple(item for item in self.pattern.items if item.kind in ("name", "rest"))
 
 
 def fits_of(slot: int, shown: Sequence[Shown], *, strict: bool) -> list[Fit]:
@@ -47,7 +48,10 @@ def fits_of(slot: int, shown: Sequence[Shown], *, strict: bool) -> list[Fit]:
 
 
 def _is_consistent(fit: Fit, shown: Sequence[Shown]) -> bool:
-    cut, cut_unevenly, whole, whole_evenly = set(), set(), set(), set()
+    cut: set[Item] = set()
+    cut_unevenly: set[Item] = set()
+    whole: set[Item] = set()
+    whole_evenly: set[Item] = set()
     for one, roles in zip(shown, fit.roles, strict=True):
         for dim, (item, _) in enumerate(roles or ()):
             even = one.seen.even(fit.slot, dim)
@@ -115,40 +119,24 @@ class Linker:
 
     def names(self, fits: Sequence[Fit]) -> tuple[Name, ...] | None:
         """The names of all words; None if a tensor would have one twice."""
-        words = [(fit.slot, item) for fit in fits for item in fit.pattern.items]
-        group: dict[Word, set[Word]] = {
-            word: {word} for word in words if word[1].kind in ("name", "rest")
-        }
-
-        def join(one: Word, other: Word) -> None:
-            if group[one] is not group[other]:
-                group[one] |= group[other]
-                for word in group[other]:
-                    group[word] = group[one]
-
-        pairs = [
-            (one, a, other, b)
-            for at, one in enumerate(fits)
-            for other in fits[at + 1 :]
-            for a in one.pattern.items
-            for b in other.pattern.items
-            if a.kind in ("name", "rest") and b.kind in ("name", "rest")
-        ]
-        for one, a, other, b in pairs:
-            if self.linked(one, a, other, b) == "yes":
-                join((one.slot, a), (other.slot, b))
-        for one, a, other, b in pairs:
+        groups = _Groups((fit.slot, item) for fit in fits for item in fit.items)
+        open_pairs = []
+        for one, other in itertools.combinations(fits, 2):
+            for a, b in itertools.product(one.items, other.items):
+                linked = self.linked(one, a, other, b)
+                if linked == "yes":
+                    groups.join((one.slot, a), (other.slot, b))
+                elif linked == "open" and a.place == b.place:
+                    open_pairs.append((one, a, other, b))
+        for one, a, other, b in open_pairs:
             # Names that are never cut may be one if they mean the same dims.
-            open_ = self.linked(one, a, other, b) == "open"
-            both = (group[one.slot, a], group[other.slot, b])
-            if open_ and a.place == b.place and both[0].isdisjoint(both[1]):
-                if not any(self._is_cut(fits, word) for word in both[0] | both[1]):
-                    if a.place or self._same_sizes(one, a, other, b):
-                        join((one.slot, a), (other.slot, b))
-        distinct = {id(words): frozenset(words) for words in group.values()}
-        if any(len({slot for slot, _ in words}) < len(words) for words in distinct.values()):
+            words = groups.of((one.slot, a)) | groups.of((other.slot, b))
+            same = bool(a.place) or self._same_sizes(one, a, other, b)
+            if same and not any(self._is_cut(fits, word) for word in words):
+                groups.join((one.slot, a), (other.slot, b))
+        if any(len({slot for slot, _ in words}) < len(words) for words in groups.all()):
             return None
-        return tuple(self._name(words, fits) for words in distinct.values())
+        return tuple(self._name(words, fits) for words in groups.all())
 
     def _places(self, fits: Sequence[Fit], word: Word) -> Iterator[tuple[Shown, int, int]]:
         slot, item = word
@@ -163,10 +151,11 @@ class Linker:
     def _same_sizes(self, one: Fit, a: Item, other: Fit, b: Item) -> bool:
         def sizes(fit: Fit, item: Item) -> list[list[set[int]]]:
             return [
-                [shown.seen.sizes(fit.slot, dim) for dim, (i, _) in enumerate(roles or ()) if i == item]
-                for shown, roles in zip(self._shown, fit.roles, strict=True)
+                [seen.sizes(fit.slot, dim) for dim, (i, _) in enumerate(roles or ()) if i == item]
+                for seen, roles in zip(observations, fit.roles, strict=True)
             ]
 
+        observations = [shown.seen for shown in self._shown]
         return sizes(one, a) == sizes(other, b)
 
     def _name(self, words: frozenset[Word], fits: Sequence[Fit]) -> Name:
@@ -178,9 +167,30 @@ class Linker:
                 factor = shown.factor(slot, dim)
                 if factor is not None:
                     cut = True
-                    reduces |= {factor.reduce} - {None}
+                    if factor.reduce is not None:
+                        reduces.add(factor.reduce)
                 elif not shown.seen.even(slot, dim) and shown.can_tell(slot, dim):
                     uneven_refused = True
         if not cut or len(reduces) > 1:
             return Name(words, whole=True)
         return Name(words, reduce=next(iter(reduces), None), even=uneven_refused)
+
+
+class _Groups:
+    """Words that are one name."""
+
+    def __init__(self, words: Iterable[Word]) -> None:
+        self._of = {word: frozenset({word}) for word in words}
+
+    def of(self, word: Word) -> frozenset[Word]:
+        """The words that are one name with this."""
+        return self._of[word]
+
+    def join(self, one: Word, other: Word) -> None:
+        """Make two words one name."""
+        both = self._of[one] | self._of[other]
+        self._of.update(dict.fromkeys(both, both))
+
+    def all(self) -> list[frozenset[Word]]:
+        """All names, in the order of their first words."""
+        return list(dict.fromkeys(self._of.values()))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .observation import Observation
 from .rows import ABSENT, Row, essential, implies, reduce_op, shard_dim
 
-__all__ = ["Marks", "marks_of", "mark_rows", "project", "universal_rows"]
+__all__ = ["Marks", "mark_rows", "marks_of", "project", "universal_rows"]
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,7 @@ def mark_rows(marks: Marks, operands: int, outputs: int) -> Iterator[Row]:
 
 def project(row: Row, seen: Observation) -> Row | None:
     """A row as it stands for a call; None if no operand of the call is anything but whole."""
-    cells = tuple(
-        cell if seen.shapes[slot] else ABSENT for slot, cell in enumerate(row)
-    )
+    cells = tuple(cell if seen.shapes[slot] else ABSENT for slot, cell in enumerate(row))
     if all(cell in (ABSENT, "R") for cell in cells[: seen.operands]):
         return None
     return cells

@@ -42,7 +42,8 @@ class Pattern:
 
     Attributes:
         items: The words in order.
-        kept: The argument whose dims, being contracted, stay as dims of size 1 if `keepdim` is true.
+        kept: The argument whose dims, being contracted, stay as dims of size 1 if the op's argument
+            `keepdim` is true.
     """
 
     items: tuple[Item, ...]

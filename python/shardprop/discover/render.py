@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from .patterns import Item
-from .rows import Row, show
+from .rows import show
 from .rule import Name, Rule
 from .slots import Signature
 
@@ -105,9 +105,7 @@ class _Writer:
 
     def _kind(self, name: Name) -> str:
         slots = name.slots()
-        named = [
-            slot for slot, pattern in enumerate(self._rule.patterns) if pattern.items
-        ]
+        named = [slot for slot, pattern in enumerate(self._rule.patterns) if pattern.items]
         if any(item.place for _, item in name.words):
             return _PLACED
         if name.whole:

@@ -102,6 +102,4 @@ class Discovery:
     def registration(self) -> str:
         """The line of Python that registers the rule."""
         namespace, packet, overload = self.op.split(".")
-        return (
-            f'shardprop.register_rule(torch.ops.{namespace}.{packet}.{overload}, "{self.rule}")'
-        )
+        return f'shardprop.register_rule(torch.ops.{namespace}.{packet}.{overload}, "{self.rule}")'

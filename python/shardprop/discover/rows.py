@@ -7,7 +7,17 @@ from collections.abc import Collection, Iterable
 
 from .. import _torch
 
-__all__ = ["ABSENT", "Row", "cell_of", "essential", "implies", "placement_of", "reduce_op", "shard_dim", "show"]
+__all__ = [
+    "ABSENT",
+    "Row",
+    "cell_of",
+    "essential",
+    "implies",
+    "placement_of",
+    "reduce_op",
+    "shard_dim",
+    "show",
+]
 
 # A cell for every slot of the op, operands first: "R", "S(0)", "P(sum)", or ABSENT.
 Row = tuple[str, ...]

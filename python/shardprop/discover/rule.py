@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .marks import Marks, mark_rows, project
 from .observation import Observation
@@ -59,8 +59,8 @@ class Rule:
     patterns: tuple[Pattern, ...]
     names: tuple[Name, ...]
     operands: int
-    marks: Marks = Marks()
-    written: tuple[Row, ...] = field(default=())
+    marks: Marks
+    written: tuple[Row, ...] = ()
 
     def factor_rows(self, seen: Observation, roles: Roles) -> Iterator[tuple[Name, Row]]:
         """The rows of the factors for a call, each with its name."""
@@ -72,9 +72,7 @@ class Rule:
                 if row is not None:
                     yield name, row
 
-    def _factor_row(
-        self, name: Name, number: int, seen: Observation, roles: Roles
-    ) -> Row | None:
+    def _factor_row(self, name: Name, number: int, seen: Observation, roles: Roles) -> Row | None:
         cut: dict[int, int] = {}
         for slot, found in enumerate(roles):
             for dim, (item, at) in enumerate(found or ()):

@@ -51,9 +51,7 @@ def propose(evidence: Evidence) -> list[Proposal]:
     found: dict[str, Proposal] = {}
     lists = {at for at, slot in enumerate(signature.operands) if slot.is_list}
     for marks in marks_of(plain, observations, lists):
-        left = unexplained(
-            plain, marks, len(signature.operands), len(signature.outputs)
-        )
+        left = unexplained(plain, marks, len(signature.operands), len(signature.outputs))
         for combination in combinations(shown, len(signature.slots)):
             proposal = _sound(combination, marks, left, shown, signature)
             if proposal is not None:

@@ -81,10 +81,14 @@ def _others(value: Any, tensors: Sequence[torch.Tensor], *, is_number: bool) -> 
         yield from (dim for dim in (0, len(shape) - 1, -1, 1, -value) if dim != value)
     elif isinstance(value, float):
         yield -value if value else -0.5
-    elif isinstance(value, (list, tuple)) and all(isinstance(x, int) for x in value):
-        # Fewer or more sizes, if they are those of the last dims.
-        if tuple(value) == shape[len(shape) - len(value) :]:
-            yield from (list(shape[at:]) for at in range(len(shape)) if shape[at:] != tuple(value))
+    elif _are_last_sizes(value, shape):
+        yield from (list(shape[at:]) for at in range(len(shape)) if shape[at:] != tuple(value))
+
+
+def _are_last_sizes(value: Any, shape: tuple[int, ...]) -> bool:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(x, int) for x in value):
+        return False
+    return tuple(value) == shape[len(shape) - len(value) :]
 
 
 def _with_argument(call: Call, name: str, value: Any) -> Call:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import torch
+from typing import Any
 
 from .. import _torch
 from ..validate.calls import Call
@@ -18,10 +16,8 @@ from .slots import by_slot
 __all__ = ["Compiler", "Verdict", "claimed_rows", "compare", "slot_rows"]
 
 
-class Compiler(Protocol):
-    """Gives the rows that a rule has for a call, outputs first, without the replicated one."""
-
-    def __call__(self, call: Call, outputs: Sequence[Any]) -> Iterable[Sequence[Any]]: ...
+# Gives the rows that a rule has for a call and its outputs: outputs first, without the replicated.
+Compiler = Callable[[Call, Sequence[Any]], Iterable[Sequence[Any]]]
 
 
 @dataclass
@@ -61,9 +57,10 @@ def compare(evidence: Evidence, compiler: Compiler) -> Verdict:
     return verdict
 
 
-def _outputs(call: Call) -> list[torch.Tensor | None]:
+def _outputs(call: Call) -> list[Any]:
+    """The op's results, one for each that its schema names; a list for a list."""
     results = call.op(*call.args, **call.kwargs)
-    return [x if isinstance(x, torch.Tensor) else None for x in _torch.tree_leaves(results)]
+    return [results] if len(call.op._schema.returns) == 1 else list(results)
 
 
 def claimed_rows(compiler: Compiler, call: Call, seen: Observation) -> frozenset[Row]:
