@@ -79,7 +79,7 @@ tree_unflatten: Callable[[list[Any], Any], Any] = _pytree.tree_unflatten
 NormPartial = _math_ops._NormPartial
 
 __all__ = [
-    "KNOWN_REDUCE_OPS",
+    "REDUCE_OPS",
     "DTensorSpec",
     "DataDependentError",
     "DeviceMesh",
@@ -120,7 +120,8 @@ IS_215_OR_LATER = hasattr(
     _redistribute.DTensorRedistributePlanner, "_get_shard_to_partial_target_states"
 )
 
-KNOWN_REDUCE_OPS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")
+# In the order of the core's numbers for them.
+REDUCE_OPS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")
 
 _core.configure(
     {
@@ -135,7 +136,7 @@ _core.configure(
         "layout": torch.layout,
         "memory_format": torch.memory_format,
     },
-    [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in KNOWN_REDUCE_OPS],
+    [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in REDUCE_OPS],
     read_size=read_size,
     zero_fill_partial=IS_215_OR_LATER,
     compensated_sum=sys.version_info >= (3, 12),
@@ -460,6 +461,14 @@ def overload_of_definition(definition: object) -> OpOverload | None:
     return None
 
 
+_KEYS_THAT_SERVE_META_TENSORS = (
+    "Meta",
+    "CompositeExplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional",
+    "CompositeImplicitAutograd",
+)
+
+
 def has_metadata_kernel(op: OpOverload) -> bool:
     """Can torch tell the metadata of the op's outputs without running it on real tensors?"""
     name: str = op.name()  # type: ignore[no-untyped-call]
@@ -467,8 +476,10 @@ def has_metadata_kernel(op: OpOverload) -> bool:
     if definition is not None and definition._abstract_fn is None:
         # It has a fake kernel in any case, which then raises.
         return can_generate_trivial_fake_impl(op)
+    kernels = torch._C._dispatch_has_kernel_for_dispatch_key
     return (
-        torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, "Meta")
+        op.namespace in ("aten", "prims")  # torch's own care
+        or any(kernels(name, key) for key in _KEYS_THAT_SERVE_META_TENSORS)
         or has_custom_fake_kernel(op)
         or op in decomposition_table
     )

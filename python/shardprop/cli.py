@@ -96,6 +96,7 @@ def coverage(
 
     - core rule: the core searches the rows of torch's single-dim rule
     - own rule: a rule of shardprop stands for torch's full-mesh strategy
+    - registered rule: the core searches the rows of a rule that the program registered
     - decomposition: the core, by what the op decomposes into
     - custom handler: nobody, torch's dispatcher runs a function that asks for no decision
     - fallback: torch's own code

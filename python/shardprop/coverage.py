@@ -15,6 +15,7 @@ from ._torch import OpOverload
 from .decision import rule_of
 from .metadata import OpClass, class_of
 from .op_facts import op_facts
+from .registered import RegisteredRule
 
 __all__ = ["EXCEPTIONS", "Coverage", "Decider", "OpCoverage", "coverage"]
 
@@ -27,6 +28,7 @@ class Decider(Enum):
 
     CORE_RULE = "core rule"  # the core, by torch's single-dim rule
     OWN_RULE = "own rule"  # the core, by a rule of `shardprop.rules`
+    REGISTERED_RULE = "registered rule"  # the core, by a rule that the program registered
     DECOMPOSITION = "decomposition"  # the core, by what the op decomposes into
     CUSTOM_HANDLER = "custom handler"  # nobody: torch's dispatcher asks for no decision
     FALLBACK = "fallback"  # torch's own code, with prices from the core
@@ -39,7 +41,8 @@ class OpCoverage:
     Attributes:
         op: As torch prints it.
         decider: Who decides it.
-        how: By which of torch's ways where it falls back; the function where it is handled.
+        how: By which of torch's ways where it falls back; the function where it is handled; file
+            and line of the registration where there is one.
         composite: Autograd takes it apart before DTensor sees it, except in inference mode.
         metadata: By which means the metadata of its outputs is found, and why by no cheaper one.
     """
@@ -156,6 +159,8 @@ def _covered(ops: Iterable[OpOverload]) -> Iterable[OpCoverage]:
 
 def _who_decides(op: OpOverload) -> tuple[Decider, str | None]:
     rule = rule_of(op)
+    if isinstance(rule, RegisteredRule):
+        return Decider.REGISTERED_RULE, rule.place
     if rule is not None:
         is_torchs = rule is registry.single_dim_rule(op)
         return (Decider.CORE_RULE if is_torchs else Decider.OWN_RULE), None

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import _torch
+from . import _core, _torch
 from ._torch import OpOverload, TensorMeta
 from .errors import ShardpropError
 from .op_facts import op_facts
@@ -76,7 +76,10 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
         """
         facts = op_facts(op)
         outputs = None if facts.any_list_return else facts.tensor_returns
-        rows = self._checked(op, args, kwargs, outputs, None)
+        try:
+            rows = self._checked(op, args, kwargs, outputs, None)
+        except _core.Unsupported:  # the notation, where it would have to compare expressions
+            return []
         return [row for row in rows if not any(map(_is_constrained, row))]
 
     def _checked(
@@ -89,6 +92,8 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
     ) -> list[list[Any]]:
         try:
             rows = self.function(op, args, kwargs)
+        except _core.Unsupported:
+            raise
         except Exception as error:
             note = f"In the sharding rule of {op}, registered at {self.place}."
             if sys.version_info < (3, 11):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ._torch import (
-    KNOWN_REDUCE_OPS,
+    REDUCE_OPS,
     DTensorSpec,
     OpOverload,
     Partial,
@@ -88,9 +88,9 @@ def _check_cell(where: str, kind: str, cell: object, meta: TensorMeta | DTensorS
         )
     if isinstance(cell, _SHARDS):
         _check_dim(where, kind, cell.dim, meta)
-    if isinstance(cell, Partial) and cell.reduce_op not in KNOWN_REDUCE_OPS:
+    if isinstance(cell, Partial) and cell.reduce_op not in REDUCE_OPS:
         raise ShardpropError(
-            f"{where}: Expected a Partial of one of {', '.join(KNOWN_REDUCE_OPS)}, got {cell!r}."
+            f"{where}: Expected a Partial of one of {', '.join(REDUCE_OPS)}, got {cell!r}."
         )
 
 

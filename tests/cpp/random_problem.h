@@ -13,6 +13,8 @@ class RandomProblem {
   explicit RandomProblem(std::uint64_t seed) : random_(seed) {}
 
   Problem next();
+  // Rows that ask something of the shards they make, here and there.
+  Problem next_that_asks();
 
  private:
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }

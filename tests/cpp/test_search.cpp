@@ -64,6 +64,19 @@ Problem RandomProblem::next() {
   return problem;
 }
 
+Problem RandomProblem::next_that_asks() {
+  Problem problem = next();
+  RowTable& table = problem.table;
+  for (int p = 0; p < table.outputs; ++p) {
+    problem.output_shapes.push_back(problem.operands[0].info.shape);
+  }
+  for (int cell = 0; cell < static_cast<int>(table.cells.size()); ++cell) {
+    if (!table.cells[cell].is_shard_like() || !chance(40)) continue;
+    table.asks.set(cell, {chance(40), chance(40) ? pick(2, 8) : 1, chance(40) ? pick(2, 4) : 1});
+  }
+  return problem;
+}
+
 }  // namespace shardprop::testing
 
 using namespace shardprop;
@@ -72,11 +85,14 @@ namespace {
 
 constexpr std::uint64_t kOpHashes[] = {11, 22, 33, 44, 55, 66, 77, 88};
 
-int compare(std::uint64_t seed, int cases, bool (*wanted)(const Problem&)) {
+using Maker = Problem (testing::RandomProblem::*)();
+
+int compare(std::uint64_t seed, int cases, bool (*wanted)(const Problem&),
+            Maker make = &testing::RandomProblem::next) {
   testing::RandomProblem random(seed);
   int compared = 0;
   while (compared < cases) {
-    Problem problem = random.next();
+    Problem problem = (random.*make)();
     problem.op_hashes = kOpHashes;
     if (!wanted(problem)) continue;
     ++compared;
@@ -111,6 +127,15 @@ TEST(search_equals_enumeration_on_random_tables) {
 
 TEST(strided_problems_agree_too) {
   CHECK(compare(7, 20000, [](const Problem& p) { return !is_searched(p); }) > 0);
+}
+
+TEST(search_equals_enumeration_where_rows_ask_something) {
+  CHECK(compare(
+            3, 40000, [](const Problem& p) { return !p.table.asks.empty() && is_searched(p); },
+            &testing::RandomProblem::next_that_asks) > 0);
+  CHECK(compare(
+            5, 4000, [](const Problem& p) { return !p.table.asks.empty() && !is_searched(p); },
+            &testing::RandomProblem::next_that_asks) > 0);
 }
 
 TEST(six_mesh_dims_are_searched_not_enumerated) {
