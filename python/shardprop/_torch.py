@@ -24,7 +24,12 @@ from torch._library.utils import can_generate_trivial_fake_impl
 from torch._ops import OpOverload
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
-from torch.distributed._local_tensor import local_tensor_mode, maybe_disable_local_tensor_mode
+from torch.distributed._local_tensor import (
+    LocalTensor,
+    LocalTensorMode,
+    local_tensor_mode,
+    maybe_disable_local_tensor_mode,
+)
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import (
     DTensor,
@@ -45,7 +50,6 @@ from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 from torch.distributed.tensor._ops import _math_ops, _view_ops
 from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
 from torch.distributed.tensor._ops import utils as _ops_utils
-from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.distributed.tensor.placement_types import _MaskPartial
 from torch.distributed.tensor.placement_types import _StridedShard as StridedShard
 from torch.fx.experimental.symbolic_shapes import (
@@ -80,6 +84,7 @@ NormPartial = _math_ops._NormPartial
 
 __all__ = [
     "REDUCE_OPS",
+    "DTensor",
     "DTensorSpec",
     "DataDependentError",
     "DeviceMesh",
@@ -250,6 +255,37 @@ def split_factors_match(expected: int, actual: int) -> bool:
 def split_factor_has_hint(factor: SymInt) -> bool:
     """May a symbolic split factor be made a number, by user's hints for unbacked sizes?"""
     return _view_ops._explicit_unbacked_hint(factor) is not None
+
+
+# --- ranks that are not there -----------------------------------------------------------------
+
+
+def make_fake_process_group(ranks: int) -> None:
+    """Let this process be rank 0 of `ranks`, with collectives that send nothing."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=ranks)
+
+
+def all_ranks_at_once(ranks: int) -> AbstractContextManager[object]:
+    """One process stands in for all ranks, and its collectives are carried out."""
+    return LocalTensorMode(ranks)
+
+
+def as_one_tensor(local: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The tensors of all ranks as that one process holds them."""
+    return LocalTensor(dict(enumerate(local)))  # type: ignore[no-untyped-call]
+
+
+def tensors_of_ranks(tensor: torch.Tensor, ranks: int) -> list[torch.Tensor]:
+    """What the ranks hold; a plain tensor where all have the same."""
+    held = getattr(tensor, "_local_tensors", {})
+    return [held.get(rank, tensor) for rank in range(ranks)]
+
+
+def flatten_mesh(mesh: DeviceMesh) -> None:
+    """Have a mesh of all its dims as one, with which torch merges collectives."""
+    mesh._flatten()
 
 
 # --- rules ------------------------------------------------------------------------------------
@@ -586,6 +622,9 @@ def hide_from_dynamo(function: Callable[..., Any]) -> None:
 
 def forget_decisions() -> None:
     """Clear torch's caches of decisions, in Python and in its C++ dispatcher."""
+    # Imported when it is needed: it brings Inductor with it, half a second.
+    from torch.distributed.tensor.debug import _clear_sharding_prop_cache
+
     _clear_sharding_prop_cache()  # type: ignore[no-untyped-call]
 
 

@@ -70,10 +70,15 @@ class Combinations:
 
     def _shards(self, group: Sequence[int], factor: int) -> list[Placement]:
         """Shards that leave something on every rank."""
-        pieces = self._simulation.sizes[0] * max(factor, 1)
+        ranks = self._simulation.sizes[0]
         tensors = [self._operands[index] for index in group]
         dims = range(min(tensor.ndim for tensor in tensors))
-        return [shard(d, factor) for d in dims if all(t.shape[d] >= pieces for t in tensors)]
+        shards = [shard(dim, factor) for dim in dims]
+        return [
+            shard
+            for dim, shard in enumerate(shards)
+            if all(_is_on_all(t.shape[dim], factor, ranks) for t in tensors)
+        ]
 
     def _partials(self, group: Sequence[int]) -> list[Placement]:
         """Partials whose parts differ between the ranks."""
@@ -153,6 +158,13 @@ def all_output_placements(
     yield from partials_of(whole.dtype)
     for dim in range(whole.ndim):
         yield from _shards_of(whole, dim, factors, ranks)
+
+
+def _is_on_all(size: int, factor: int, ranks: int) -> bool:
+    """Does every rank hold something of a sharded dim?"""
+    if size < ranks * max(factor, 1):
+        return False
+    return all(shape[0] for shape in local_shapes((size,), [shard(0, factor)], [ranks]))
 
 
 def _shards_of(

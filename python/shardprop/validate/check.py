@@ -21,7 +21,7 @@ from .missing import MissingRows
 from .partials import Untestable
 from .repros import script_of
 from .results import Finding, OpReport, Settings
-from .simulation import Data, Row, Simulation, is_mixed, simulations, varied
+from .simulation import Data, Row, Simulation, is_mixed, simulations, telling, varied
 from .texts import call_text, row_text
 
 __all__ = ["check_op"]
@@ -147,7 +147,7 @@ class _Checker:
         """Do claimed rows hold in all trials? Reported if not, once for an op."""
         if tuple(rows) in self._unsound:
             return False
-        for trial in trials:
+        for trial in telling(trials, rows):
             try:
                 reason = trial.mismatch(rows)
             except Untestable as error:

@@ -32,6 +32,7 @@ def features(args: tuple[Any, ...], kwargs: dict[str, Any]) -> frozenset[_Featur
     """
     named = [*enumerate(args), *kwargs.items()]
     found: set[_Feature] = {(place, _feature(value)) for place, value in named}
+    found.add((len(args), *sorted(kwargs)))
     tensors = [feature for place, value in named for feature in _shapes(place, value)]
     found |= {(a, b) for a, b in product(tensors, tensors) if str(a) < str(b)}
     return frozenset(found)

@@ -17,7 +17,7 @@ from .candidates import REPLICATE, Combinations, all_output_placements, output_p
 from .execution import Executable, Outcome
 from .partials import Untestable
 from .results import Settings
-from .simulation import Layout, Row, Simulation, is_replicated, simulations, varied
+from .simulation import Layout, Row, Simulation, is_replicated, simulations, telling, varied
 
 __all__ = ["Exploration", "Row", "explore", "sound_rows"]
 
@@ -85,13 +85,14 @@ class _Explorer:
     def __init__(
         self, executable: Executable, trials: Sequence[Simulation], settings: Settings
     ) -> None:
-        self._first, *self._others = trials
+        self._trials = trials
+        self._first = trials[0]
         self._executable = executable
         self._ranks = self._first.sizes[0]
         self._factors = settings.strided_factors
         self._view_factors = _view_factors(executable, settings.strided_factors)
         self._vague = [
-            all(_is_vague(trial.expected.outputs[i]) for trial in trials)
+            all(_is_vague(trial.expected.outputs[i]) for trial in telling(trials, []))
             for i in range(len(self._first.expected.outputs))
         ]
 
@@ -113,7 +114,8 @@ class _Explorer:
             if self._says_nothing(outputs):
                 raise Untestable("results that would be the same for anything")
             row = Row(outputs, self._with_outs(inputs, outputs))
-            if all(trial.mismatch([row]) is None for trial in self._others):
+            trials = telling(self._trials, [row])
+            if all(trial.mismatch([row]) is None for trial in trials[1:]):
                 yield row
 
     def _with_outs(

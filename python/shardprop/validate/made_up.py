@@ -38,9 +38,8 @@ _COUNTERS = ("state_steps", "step")
 _EMPTY = ("max_exp_avg_sqs",)
 
 
-def made_up(op: OpOverload, count: int, seed: int = 0) -> Iterator[Call]:
-    """At most `count` calls that the op takes, of ever other ranks and dtypes."""
-    made = 0
+def made_up(op: OpOverload, seed: int = 0) -> Iterator[Call]:
+    """Calls that the op takes, of ever other ranks and dtypes, up to two hundred."""
     plans = itertools.product(_DTYPES, _LEVELS, (0, 1), _SHAPES)
     for number, (dtypes, level, variant, shape) in enumerate(plans):
         filling = _Filling(shape, dtypes, level, variant, seed + number)
@@ -58,9 +57,6 @@ def made_up(op: OpOverload, count: int, seed: int = 0) -> Iterator[Call]:
         if outs:  # were without elements, for the op to make them as large as it needs
             call = replace(call, kwargs=kwargs | dict(zip(outs, results, strict=False)))
         yield call
-        made += 1
-        if made == count:
-            return
 
 
 class _NoValue(Exception):

@@ -8,18 +8,18 @@ import math
 import torch
 import torch.distributed as dist
 
+from .. import _torch
 from .._torch import DeviceMesh
 
-__all__ = ["mesh_of"]
+__all__ = ["ensure_process_group", "mesh_of"]
 
 _RANKS = 64
 
 
-def _ensure_process_group(ranks: int) -> None:
+def ensure_process_group(ranks: int) -> None:
+    """A process group for meshes of that many ranks, if the process has none."""
     if not dist.is_initialized():
-        from torch.testing._internal.distributed.fake_pg import FakeStore
-
-        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=max(ranks, _RANKS))
+        _torch.make_fake_process_group(max(ranks, _RANKS))
 
 
 @functools.cache
@@ -29,5 +29,5 @@ def mesh_of(sizes: tuple[int, ...]) -> DeviceMesh:
     A process group is made if the process has none.
     """
     ranks = math.prod(sizes)
-    _ensure_process_group(ranks)
+    ensure_process_group(ranks)
     return DeviceMesh("cpu", torch.arange(ranks).reshape(sizes))

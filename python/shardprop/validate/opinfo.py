@@ -46,6 +46,8 @@ def record(ops: Collection[OpOverload], seed: int = 0, every_sample: bool = Fals
     """
     names = None if every_sample else {form for op in ops for form in _forms(op)}
     recorder = _Recorder(ops)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the tensors are small: threads would wait for each other
     # torch's own seeds accelerators too, absent ones by keeping a traceback: half the time.
     seed_everything = torch.default_generator.manual_seed
     seeding = torch.manual_seed
@@ -60,6 +62,7 @@ def record(ops: Collection[OpOverload], seed: int = 0, every_sample: bool = Fals
                     _run(info, recorder)
     finally:
         torch.manual_seed = seeding
+        torch.set_num_threads(threads)
     return recorder.calls
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from itertools import islice
 
 from .._torch import OpOverload
 from .calls import Call
@@ -49,24 +48,39 @@ class Samples:
         functional = self._functional.get(op)
         if not found and functional is not None:
             calls = diverse(self._recorded.get(functional, ()), _CALLS)
-            calls = calls or list(made_up(functional, _CALLS, self._seed))
-            found = list(islice(derived(op, calls), _CALLS))
-        return found or diverse(made_up(op, 2 * _CALLS, self._seed), _CALLS)
+            calls = calls or diverse(made_up(functional, self._seed), _CALLS)
+            found = list(derived(op, calls))
+        return found or diverse(made_up(op, self._seed), _CALLS)
 
     def _record(self, ops: Collection[OpOverload]) -> Recording:
-        wanted = {op for op in self._functional if op.namespace in ("aten", "prims")}
-        wanted |= {op for op in self._functional.values() if op is not None}
+        wanted = {op for op in ops if _is_torchs(op)}
+        wanted |= {op for op in self._functional.values() if op is not None and _is_torchs(op)}
         if not wanted:
             return {}
         few = len(ops) <= _FEW
+        if few:  # their siblings too, to see whether functions were found at all
+            wanted |= {sibling for op in wanted for sibling in _overloads(op)}
         recorded = record(wanted, self._seed, every_sample=not few)
-        if few and any(not self._is_recorded(op, recorded) for op in ops):
-            # Not by a function of its own name; some function may still come down to it.
+        known = {_base_name(op) for op in recorded}
+        if few and any(_base_name(op) not in known for op in ops if _is_torchs(op)):
+            # No function of its own name comes down to it; some other function may.
             recorded = record(wanted, self._seed, every_sample=True)
         return recorded
 
-    def _is_recorded(self, op: OpOverload, recorded: Recording) -> bool:
-        return op in recorded or self._functional.get(op) in recorded
+
+def _is_torchs(op: OpOverload) -> bool:
+    return op.namespace in ("aten", "prims")
+
+
+def _overloads(op: OpOverload) -> list[OpOverload]:
+    packet = op.overloadpacket
+    return [getattr(packet, name) for name in packet.overloads()]
+
+
+def _base_name(op: OpOverload) -> str:
+    """One name for all overloads, and for the in-place ones."""
+    name: str = op._schema.name
+    return name.removesuffix("_")
 
 
 # From here on, going through all of torch's samples is no slower than looking for some.

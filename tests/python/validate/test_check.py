@@ -1,0 +1,208 @@
+"""A wrong rule is found, a right one is not; what is not claimed is told once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch.distributed.tensor import Partial as P
+from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
+from torch.distributed.tensor._ops.single_dim_strategy import _SingleDimStrategyInfo
+
+from shardprop import _torch
+from shardprop.placeholder import ShardingPlaceholder
+from shardprop.validate.calls import Call
+from shardprop.validate.check import check_op
+from shardprop.validate.results import OpReport, Settings
+
+from ..specs import R
+
+aten = torch.ops.aten
+X = ShardingPlaceholder
+Rows = list[list[Any]]
+Register = Callable[[Any, Rows], None]
+
+
+@pytest.fixture(autouse=True)
+def same_numbers() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def rule() -> Iterator[Register]:
+    """Registers rows in torch's registry, and takes them out again."""
+    known = _torch.propagator().op_single_dim_strategy_funcs
+    infos = _torch.propagator().op_to_schema_info_for_single_dim_strategy
+    before, infos_before = dict(known), dict(infos)
+
+    def register(op: Any, rows: Rows) -> None:
+        known[op] = _SingleDimStrategyInfo(lambda op, args, kwargs: rows)
+        infos[op] = RuntimeSchemaInfo()
+
+    yield register
+    known.clear()
+    known.update(before)
+    infos.clear()
+    infos.update(infos_before)
+
+
+def check(op: Any, *calls: Sequence[Any], settings: Settings | None = None) -> OpReport:
+    return check_op(op, [Call(op, tuple(args)) for args in calls], settings)
+
+
+def wrong(report: OpReport) -> set[tuple[tuple[str, ...], tuple[int, ...]]]:
+    return {(finding.rows, finding.mesh) for finding in report.unsound}
+
+
+MM = ([X(0), X(0), R], [X(1), R, X(1)], [P("sum"), X(1), X(0)], [P("sum"), P("sum"), R])
+
+
+def test_right_rows_are_not_reported(rule: Register) -> None:
+    rule(aten.mm.default, [list(row) for row in MM])
+    report = check(aten.mm.default, (torch.randn(8, 7), torch.randn(7, 9)))
+    assert report.unsound == []
+    assert report.rule == "registered rule"
+    assert report.calls == 1
+    assert report.rows == 7  # three of them with two kinds of shards
+    assert report.checks > 50
+
+
+def test_a_wrong_row_is_reported_with_what_differs(rule: Register) -> None:
+    rule(aten.mm.default, [*map(list, MM), [R, X(1), X(0)]])
+    report = check(aten.mm.default, (torch.randn(8, 7), torch.randn(7, 9)))
+    assert (("S(1), S(0) -> R",), (2,)) in wrong(report)
+    first = report.unsound[0]
+    assert "replicas on ranks 0 and 1 are not the same" in first.reason
+    assert first.call == "aten.mm.default(float32[8, 7], float32[7, 9])"
+
+
+def test_a_row_that_makes_a_rank_fail_is_reported_with_its_error(rule: Register) -> None:
+    rule(aten.mm.default, [[X(0), X(0), X(0)]])
+    report = check(aten.mm.default, (torch.randn(8, 8), torch.randn(8, 8)))
+    reasons = {finding.reason for finding in report.unsound}
+    assert any("rank 0: RuntimeError" in reason for reason in reasons)
+
+
+def test_a_shard_that_is_empty_on_some_rank_is_named(rule: Register) -> None:
+    """Four elements are enough for three ranks, says torch; the chunks are of 2, 2 and 0."""
+    rule(aten.amax.default, [[P("max"), X(0)]])
+    report = check(aten.amax.default, (torch.randn(4, 6), [0]))
+    assert wrong(report) >= {(("S(0) -> P(max)",), (3,))}
+    assert report.unsound[0].reason.startswith("rank 2, of which a shard is empty: ")
+
+
+def test_a_row_that_is_right_by_chance_of_signs_is_reported(rule: Register) -> None:
+    rule(aten.abs.default, [[P("sum"), P("sum")], [P("max"), P("max")]])
+    report = check(aten.abs.default, (torch.rand(8, 8),))
+    assert {rows for rows, _ in wrong(report)} == {("P(sum) -> P(sum)",), ("P(max) -> P(max)",)}
+
+
+def test_a_row_is_reported_once_though_many_calls_show_it(rule: Register) -> None:
+    rule(aten.abs.default, [[P("sum"), P("sum")]])
+    report = check(aten.abs.default, *[(torch.randn(8, 8),) for _ in range(4)])
+    assert len(report.unsound) == 1
+
+
+def test_what_a_placeholder_asks_of_the_size_is_kept(rule: Register) -> None:
+    """The mean of unequal shards is no mean."""
+    call = (torch.randn(7, 8),)
+    rule(aten.mean.default, [[P("avg"), X(0)]])
+    assert (("S(0) -> P(avg)",), (2,)) in wrong(check(aten.mean.default, call))
+    rule(aten.mean.default, [[P("avg"), X(0, even=True)]])
+    assert check(aten.mean.default, call).unsound == []
+
+
+def test_missing_rows_are_reported_once(rule: Register) -> None:
+    rule(aten.mm.default, [list(row) for row in MM[1:]])
+    calls = [(torch.randn(8, 7), torch.randn(7, 9)) for _ in range(3)]
+    report = check(aten.mm.default, *calls)
+    rows = [finding.rows for finding in report.missing]
+    assert rows.count(("S(0), R -> S(0)",)) == 1
+    assert ("_S(0, 2), R -> _S(0, 2)",) not in rows  # the plain one says it
+    assert report.unsound == []
+    settings = Settings(missing=False)
+    assert check(aten.mm.default, *calls, settings=settings).missing == []
+
+
+def test_a_row_that_fails_for_one_call_of_a_kind_is_not_missing(rule: Register) -> None:
+    """Of a permutation by values, which differ where nothing else does."""
+    rule(aten.index_select.default, [[X(1), X(1), R]])
+    same, other = torch.tensor([0, 1, 2, 3]), torch.tensor([3, 2, 0, 1])
+    report = check(
+        aten.index_select.default, (torch.randn(4, 6), 0, same), (torch.randn(4, 6), 0, other)
+    )
+    assert not any(finding.rows[0].startswith("S(0), R") for finding in report.missing)
+
+
+def test_pairs_of_rows_are_composed(rule: Register) -> None:
+    rule(aten.relu.default, [[X(0), X(0)], [X(1), X(1)]])
+    settings = Settings(ranks=(2,), missing=False)
+    without = Settings(ranks=(2,), missing=False, composed=())
+    call = (torch.randn(9, 8),)
+    report = check(aten.relu.default, call, settings=settings)
+    assert report.unsound == []
+    assert report.checks > check(aten.relu.default, call, settings=without).checks
+
+
+def test_in_place_rows_that_move_the_operand_are_never_used(rule: Register) -> None:
+    rule(aten.relu_.default, [[R, X(0)], [X(0), X(0)]])
+    report = check(aten.relu_.default, (torch.randn(8, 8),))
+    assert report.unsound == []
+    assert report.rows == 2
+
+
+def test_rows_with_placements_that_cannot_be_simulated_are_counted() -> None:
+    report = check(aten.embedding.default, (torch.randn(8, 6), torch.randint(0, 8, (4, 5))))
+    assert report.unsound == []
+    assert report.skipped["claim: placement _MaskPartial"] == 2
+
+
+def test_calls_that_say_nothing_are_counted() -> None:
+    report = check(aten.rand_like.default, (torch.ones(4),), (torch.ones(5),))
+    assert report.calls == 0
+    assert report.skipped == {"random op": 2}
+
+
+@pytest.mark.parametrize("which", ["active", "torch"])
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        (aten.mm.default, (torch.randn(8, 7), torch.randn(7, 9))),
+        (aten.add.Tensor, (torch.randn(8, 7), torch.randn(7))),
+        (aten.add_.Tensor, (torch.randn(8, 7), torch.randn(8, 7))),
+        (aten._softmax.default, (torch.randn(8, 7), 1, False)),
+        (aten.sum.dim_IntList, (torch.randn(8, 7), [1])),
+        (aten.view.default, (torch.randn(4, 6, 3), [24, 3])),
+        (aten.cat.default, ([torch.randn(4, 6), torch.randn(5, 6)], 0)),
+        (aten.split.Tensor, (torch.randn(8, 6), 2, 1)),
+        (aten._foreach_add.List, ([torch.randn(4, 6)] * 2, [torch.randn(4, 6)] * 2)),
+        (aten.native_layer_norm.default, (torch.randn(4, 8), [8], None, None, 1e-5)),
+        (aten.linalg_vector_norm.default, (torch.randn(8, 7), 2, [1])),
+        (aten.aminmax.default, (torch.randn(12, 12),)),
+    ],
+    ids=lambda x: str(x) if isinstance(x, torch._ops.OpOverload) else "",
+)
+def test_rules_that_are_right_have_no_unsound_rows(op: Any, args: Any, which: Any) -> None:
+    report = check(op, args, settings=Settings(rule=which))
+    assert report.unsound == []
+    assert report.calls == 1
+
+
+def test_kinds_of_rules() -> None:
+    args = (torch.randn(8, 7), 1, False)
+    settings = Settings(ranks=(2,), missing=False)
+    assert check(aten._softmax.default, args, settings=settings).rule == "own rule"
+    settings = Settings(ranks=(2,), missing=False, rule="torch")
+    report = check(aten._softmax.default, args, settings=settings)
+    assert report.rule == "torch full-mesh strategy"
+    assert report.rows == 2
+
+
+def test_no_call_is_begun_after_the_deadline() -> None:
+    calls = [Call(aten.relu.default, (torch.randn(4, 4),))] * 3
+    report = check_op(aten.relu.default, calls, deadline=time.monotonic() - 1)
+    assert report.calls == 0
+    assert report.error == "time limit"

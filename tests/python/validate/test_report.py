@@ -1,0 +1,80 @@
+"""What is printed, what is JSON, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from shardprop.validate.report import exit_code, print_reports, values, write_scripts
+from shardprop.validate.repro import DEFINE_HERE
+from shardprop.validate.results import Finding, OpReport, Settings
+
+UNSOUND = Finding(
+    "unsound", ("P(sum), P(sum) -> P(sum)",), (2,), "mul(f64[4], f64[4])", "off by 3", "print(1)"
+)
+MISSING = Finding("missing", ("P(max) -> P(max)",), (3,), "relu(f64[4])", "holds")
+GOOD = OpReport("aten.mm.default", "torch single-dim rule", calls=3, rows=4, checks=50)
+WRONG = OpReport("aten.mul.Tensor", "registered rule", 1, 2, 7, [UNSOUND, MISSING])
+CRASHED = OpReport("aten.sort.default", error="crashed: signal 11")
+LACKING = OpReport("aten.relu.default", "own rule", 1, 2, 7, [MISSING])
+
+
+@pytest.mark.parametrize(
+    "reports, code",
+    [([], 0), ([GOOD], 0), ([GOOD, LACKING], 0), ([GOOD, WRONG], 1), ([CRASHED, GOOD], 1)],
+)
+def test_the_exit_code_tells_whether_all_rules_hold(reports: list[OpReport], code: int) -> None:
+    assert exit_code(reports) == code
+
+
+def test_findings_are_printed_below_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    print_reports([GOOD, WRONG, CRASHED], 1.5)
+    text = capsys.readouterr().out
+    assert "unsound: P(sum), P(sum) -> P(sum)" in text
+    assert "on 2 ranks, mul(f64[4], f64[4])" in text and "off by 3" in text
+    assert "not tried to its end: crashed: signal 11" in text
+    assert "P(max)" not in text
+    assert text.strip().splitlines()[-1] == (
+        "3 ops, 57 checks in 1.5 s; 1 unsound rows in 1 ops; 1 rows that hold and are not claimed "
+        "(--show-missing); 1 not tried to their end."
+    )
+
+
+def test_missing_rows_are_printed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    print_reports([LACKING], 1.0, show_missing=True)
+    assert "missing: P(max) -> P(max)" in capsys.readouterr().out
+
+
+def test_a_long_table_lists_what_there_is_to_say(capsys: pytest.CaptureFixture[str]) -> None:
+    print_reports([GOOD] * 100 + [WRONG], 1.0)
+    text = capsys.readouterr().out
+    assert "and 100 ops of which nothing was found" in text
+    assert "aten.mm.default" not in text
+
+
+def test_json_has_everything() -> None:
+    found = json.loads(json.dumps(values([GOOD, WRONG, CRASHED], Settings(seed=4), 1.234)))
+    assert sorted(found) == ["ops", "settings", "summary", "torch"]
+    assert found["settings"]["seed"] == 4
+    summary = {key: value for key, value in found["summary"].items() if key != "seconds"}
+    assert summary == {"ops": 3, "unsound": 1, "missing": 1, "errors": 1, "checks": 57}
+    assert found["ops"][1]["findings"][0]["rows"] == ["P(sum), P(sum) -> P(sum)"]
+    assert found["ops"][1]["findings"][0]["repro"] == "print(1)"
+    assert found["ops"][2]["error"] == "crashed: signal 11"
+
+
+def test_scripts_are_written_for_findings_that_have_one(tmp_path: Path) -> None:
+    written = write_scripts([GOOD, WRONG], tmp_path / "new" / "folder")
+    (path,) = written.values()
+    assert path.name == "aten.mul.Tensor_unsound_1.py"
+    assert path.read_text() == "print(1)"
+
+
+def test_scripts_of_a_module_run_it_first(tmp_path: Path) -> None:
+    own = Finding("unsound", ("R -> R",), (2,), "f(x)", "", f"import torch\n{DEFINE_HERE}\n")
+    (path,) = write_scripts(
+        [OpReport("my.op.default", findings=[own])], tmp_path, tmp_path / "ops.py"
+    ).values()
+    assert f"run_path('{tmp_path / 'ops.py'}')" in path.read_text()
