@@ -210,5 +210,5 @@ def _places(arguments: Mapping[str, Any], observations: Iterable[Observation]) -
             continue
         if all(v is None or _is_int(v) or counted_dims(v) is not None for v in values):
             yield f"@{name}"
-            if lists or not any(_is_int(v) and v < 0 for v in values):
+            if lists or all(counted_dims(v) is not None for v in values):
                 yield f"#{name}"

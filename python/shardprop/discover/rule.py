@@ -92,6 +92,8 @@ class Rule:
             return ABSENT
         if slot in cut:
             return f"S({cut[slot]})"
+        if slot >= self.operands and slot in name.slots():
+            return "R"  # a dim of size 1 is no contraction
         if slot >= self.operands:
             return f"P({name.reduce or 'sum'})"
         inputs_only = any(s not in cut for s in range(self.operands, len(self.patterns)))
