@@ -26,26 +26,30 @@ _SETTINGS = Settings(strided_factors=())
 def differences(evidence: Evidence, text: str) -> tuple[str, list[Difference]]:
     """The kind of the rule that decides the op now, and what it and `text` do not share.
 
-    A row counts as shared where the other rule has one that implies it.
+    A row counts as shared where the other rule has one that implies it. Rows that the call cannot
+    tell anything about, as of a dim of size 1, are left out.
     """
     kind = kind_of_rule(evidence.op, "active")
     compiler = rows_of_text(text)
     only: dict[tuple[str, Row], list[Observation]] = {}
     for seen in evidence.observations:
-        call = evidence.calls[seen.call]
-        ours = claimed_rows(compiler, call, seen)
-        theirs = slot_rows(_active_rows(call, seen.ranks), seen)
+        ours = claimed_rows(compiler, evidence.calls[seen.call], seen)
+        theirs = slot_rows(_active_rows(evidence.calls[seen.call], seen.ranks), seen)
         for name, mine, other in (("discovered", ours, theirs), (kind, theirs, ours)):
             for row in mine:
-                if not any(implies(have, row, seen.operands) for have in other):
+                shared = any(implies(have, row, seen.operands) for have in other)
+                if not shared and seen.holds(row) is not None:
                     only.setdefault((name, row), []).append(seen)
-    found = [
-        Difference(
-            seen[0].show(row), name, len({s.call for s in seen}), seen[0].text, seen[0].holds(row)
-        )
-        for (name, row), seen in only.items()
-    ]
+    found = [_difference(row, name, calls) for (name, row), calls in only.items()]
     return kind, sorted(found, key=lambda one: (one.only_in != "discovered", -one.calls, one.row))
+
+
+def _difference(row: Row, only_in: str, seen: Sequence[Observation]) -> Difference:
+    """An example on which the row does not hold, if there is one."""
+    failing = [one for one in seen if one.holds(row) is False]
+    example = (failing or seen)[0]
+    calls = len({one.call for one in seen})
+    return Difference(example.show(row), only_in, calls, example.text, not failing)
 
 
 def _active_rows(call: Call, ranks: int) -> list[Sequence[Any]]:

@@ -81,6 +81,9 @@ def discover(op: OpOverload, calls: Sequence[Call], wanted: Wanted | None = None
     found.rule = proposal.text
     found.factors = list(_shown(proposal.rule, evidence))
     found.left_out = list(_left_out(verdict, evidence))
+    found.fails_empty = {
+        seen.show(row): f"{seen.text} on {seen.ranks} ranks" for row, seen in verdict.empty.items()
+    }
     if wanted.diff:
         found.compared_with, found.differences = differences(evidence, proposal.text)
     found.seconds = round(time.monotonic() - start, 3)
@@ -135,8 +138,10 @@ def _left_out(verdict: Verdict, evidence: Evidence) -> Iterator[LeftOut]:
 
 
 def _refutes(seen: Observation, row: Row, like: Observation) -> bool:
-    """Is it a call with tensors of the same numbers of dims, on which the row does not hold?"""
-    slots = range(len(row))
-    if any(seen.ndim(slot) != like.ndim(slot) for slot in slots):
-        return False
+    """Is it a call with the same tensors (and dims, if the row cuts any) on which it fails?"""
+    cuts = any(shard_dim(cell) is not None for cell in row)
+    for slot in range(len(row)):
+        mine, theirs = seen.ndim(slot), like.ndim(slot)
+        if mine != theirs and (cuts or None in (mine, theirs)):
+            return False
     return seen.holds(row) is False

@@ -160,20 +160,16 @@ class Linker:
 
     def _name(self, words: frozenset[Word], fits: Sequence[Fit]) -> Name:
         """What the calls show of a name."""
-        cut = uneven_refused = False
-        reduces: set[str] = set()
-        for word in words:
-            for shown, slot, dim in self._places(fits, word):
-                factor = shown.factor(slot, dim)
-                if factor is not None:
-                    cut = True
-                    if factor.reduce is not None:
-                        reduces.add(factor.reduce)
-                elif not shown.seen.even(slot, dim) and shown.can_tell(slot, dim):
-                    uneven_refused = True
-        if not cut or len(reduces) > 1:
+        factors = [
+            factor
+            for word in words
+            for shown, slot, dim in self._places(fits, word)
+            if (factor := shown.factor(slot, dim)) is not None
+        ]
+        reduces = {factor.reduce for factor in factors} - {None}
+        if not factors or len(reduces) > 1:
             return Name(words, whole=True)
-        return Name(words, reduce=next(iter(reduces), None), even=uneven_refused)
+        return Name(words, reduce=next(iter(reduces), None))
 
 
 class _Groups:

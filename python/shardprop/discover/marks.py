@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from .observation import Observation
 from .rows import ABSENT, Row, essential, implies, reduce_op, shard_dim
 
-__all__ = ["Marks", "mark_rows", "marks_of", "project", "universal_rows"]
+__all__ = [
+    "Marks",
+    "is_whole",
+    "mark_rows",
+    "marks_of",
+    "project",
+    "unexplained",
+    "universal_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -38,12 +46,14 @@ def mark_rows(marks: Marks, operands: int, outputs: int) -> Iterator[Row]:
                 yield left + (op,) * outputs
 
 
-def project(row: Row, seen: Observation) -> Row | None:
-    """A row as it stands for a call; None if no operand of the call is anything but whole."""
-    cells = tuple(cell if seen.shapes[slot] else ABSENT for slot, cell in enumerate(row))
-    if all(cell in (ABSENT, "R") for cell in cells[: seen.operands]):
-        return None
-    return cells
+def project(row: Row, seen: Observation) -> Row:
+    """A row as it stands for a call, which may lack optional tensors."""
+    return tuple(cell if seen.shapes[slot] else ABSENT for slot, cell in enumerate(row))
+
+
+def is_whole(row: Row, operands: int) -> bool:
+    """Are all operands of the row whole?"""
+    return all(cell in (ABSENT, "R") for cell in row[:operands])
 
 
 def universal_rows(observations: Sequence[Observation]) -> frozenset[Row]:
@@ -60,9 +70,9 @@ def universal_rows(observations: Sequence[Observation]) -> frozenset[Row]:
 
 
 def is_universal(row: Row, observations: Iterable[Observation]) -> bool:
-    """Does a row without shards hold on every call that can tell?"""
-    projected = ((project(row, seen), seen) for seen in observations)
-    return all(cells is None or seen.holds(cells) is not False for cells, seen in projected)
+    """Does a row without shards hold on every call that can tell, those included that lack the
+    operands which it does not have whole?"""
+    return all(seen.holds(project(row, seen)) is not False for seen in observations)
 
 
 def _filled(row: Row, observations: Sequence[Observation]) -> set[Row]:
@@ -111,9 +121,11 @@ def _shapes_of(linear: Sequence[frozenset[int]]) -> Iterator[Marks]:
 
 
 def _hold(marks: Marks, observations: Sequence[Observation]) -> bool:
+    """Do the rows of the marks hold? Without the marked operands there is no such row."""
     first = observations[0]
-    rows = mark_rows(marks, first.operands, len(first.shapes) - first.operands)
-    return all(is_universal(row, observations) for row in rows)
+    rows = list(mark_rows(marks, first.operands, len(first.shapes) - first.operands))
+    cells = ((project(row, seen), seen) for row in rows for seen in observations)
+    return all(is_whole(row, seen.operands) or seen.holds(row) is not False for row, seen in cells)
 
 
 def unexplained(rows: Iterable[Row], marks: Marks, operands: int, outputs: int) -> list[Row]:

@@ -66,11 +66,12 @@ class Observation:
         """Did the row hold? None where the call cannot tell."""
         if row in self.rows or any(implies(held, row, self.operands) for held in self.rows):
             return True
-        for slot, cell in enumerate(row):
-            dim = shard_dim(cell)
-            if dim is not None and not self.testable(slot, dim):
-                return None
-        return self.judge(row)
+        return None if self.leaves_empty(row) else self.judge(row)
+
+    def leaves_empty(self, row: Row) -> bool:
+        """Has some rank no elements of a tensor that the row cuts?"""
+        dims = ((slot, shard_dim(cell)) for slot, cell in enumerate(row))
+        return any(dim is not None and not self.testable(slot, dim) for slot, dim in dims)
 
     def show(self, row: Row) -> str:
         """A row as the notation writes it."""

@@ -30,6 +30,8 @@ def lines(found: Discovery) -> Iterator[str]:
         yield f"# left out, {count} calls: {reason}"
     for name, value in found.never_varied.items():
         yield f"# not covered: {name} was {value} in all calls"
+    for row, call in found.fails_empty.items():
+        yield f"# where a rank has no elements, {row} fails: {call}"
     yield from _left_out(found.left_out)
     if found.compared_with is not None:
         yield from _differences(found.differences, found.compared_with)
@@ -39,7 +41,7 @@ def _left_out(rows: list[LeftOut]) -> Iterator[str]:
     if rows:
         yield "# rows that hold on some calls, and are not in the rule:"
     for one in rows[:_MOST_ROWS]:
-        why = f"not on {one.fails_on}" if one.fails_on else "the notation has no words for it"
+        why = f"not on {one.fails_on}" if one.fails_on else "no rule of the notation has it"
         yield f"#   {one.row}: on {one.calls}, as {one.example}; {why}"
     if len(rows) > _MOST_ROWS:
         yield f"#   and {len(rows) - _MOST_ROWS} more (--json lists them)"
@@ -47,13 +49,13 @@ def _left_out(rows: list[LeftOut]) -> Iterator[str]:
 
 def _differences(rows: list[Difference], kind: str) -> Iterator[str]:
     if not rows:
-        yield f"# the {kind} has the same rows" if kind != "none" else "# the op has no rule"
+        yield f"# the op's {kind} has the same rows" if kind != "none" else "# the op has no rule"
         return
-    verdicts = {True: "holds", False: "DOES NOT HOLD", None: "not decided"}
+    verdicts = {True: "holds", False: "DOES NOT HOLD"}
     for side in ("discovered", kind):
         mine = [one for one in rows if one.only_in == side]
         if mine:
-            yield f"# only in the {side} rule:"
+            yield f"# only in the {side} rule:" if side != kind else f"# only in the op's {kind}:"
         for one in mine[:_MOST_ROWS]:
             verdict = f" ({verdicts[one.holds]})" if side == kind else ""
             yield f"#   {one.row}: on {one.calls} calls, as {one.example}{verdict}"

@@ -50,14 +50,14 @@ class Difference:
         only_in: ``"discovered"`` or the kind of the other rule.
         calls: Calls for which it has it.
         example: One of them.
-        holds: Does the row hold there?
+        holds: Does the row hold on all of them? If not, `example` is one where it fails.
     """
 
     row: str
     only_in: str
     calls: int
     example: str
-    holds: bool | None
+    holds: bool
 
 
 @dataclass
@@ -74,6 +74,8 @@ class Discovery:
         held: How many of them held.
         factors: What showed the factors of the rule.
         left_out: Rows that held on some calls, and that the rule does not have.
+        fails_empty: Rows of the rule that do not hold where a rank has no elements, with a call:
+            the notation has no way to ask for one.
         never_varied: Arguments that had one value in all calls, with the value.
         skipped: Calls left out, counted by reason.
         compared_with: The kind of the rule that is there already; None if not compared.
@@ -91,6 +93,7 @@ class Discovery:
     held: int = 0
     factors: list[Shown] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    fails_empty: dict[str, str] = field(default_factory=dict)
     never_varied: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
     compared_with: str | None = None

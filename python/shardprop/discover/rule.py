@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .marks import Marks, mark_rows, project
+from .marks import Marks, is_whole, mark_rows, project
 from .observation import Observation
 from .patterns import Item, Pattern, Role, place
 from .rows import ABSENT, Row
@@ -116,10 +116,12 @@ class Rule:
     def plain_rows(self, seen: Observation) -> Iterator[Row]:
         """The rows of the marks and those written out, for a call."""
         marked = mark_rows(self.marks, self.operands, len(self.patterns) - self.operands)
-        for row in (*marked, *self.written):
+        for row in marked:
             cells = project(row, seen)
-            if cells is not None:
+            if not is_whole(cells, self.operands):
                 yield cells
+        for row in self.written:
+            yield project(row, seen)
 
 
 def _dims_of(name: Name, roles: Roles) -> int:

@@ -103,9 +103,17 @@ def _sound(
     )
     roles = [tuple(fit.roles[at] for fit in fits) for at in range(len(shown))]
     while (refuted := _refuted(rule, shown, roles)) is not None:
-        others = tuple(name for name in rule.names if name != refuted)
-        rule = replace(rule, names=(*others, replace(refuted, whole=True, reduce=None, even=False)))
+        rule = replace(
+            rule, names=tuple(_weaker(name) if name == refuted else name for name in rule.names)
+        )
     return Proposal(rule, render(rule, signature), _explained(rule, shown, roles))
+
+
+def _weaker(name: Name) -> Name:
+    """A name that claims less: of equal shards only, then nothing."""
+    if not name.even:
+        return replace(name, even=True)
+    return replace(name, whole=True, reduce=None, even=False)
 
 
 def _refuted(rule: Rule, shown: Sequence[Shown], roles: Sequence[Roles]) -> Name | None:

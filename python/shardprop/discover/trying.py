@@ -6,13 +6,15 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import torch
+
 from .._torch import Partial, Placement, Replicate, Shard
 from ..validate.calls import Call
 from ..validate.execution import Executable
 from ..validate.explore import explore
 from ..validate.partials import Untestable, is_reducible
 from ..validate.results import Settings
-from ..validate.simulation import Row, is_replicated, simulations, varied
+from ..validate.simulation import Row, simulations, varied
 
 __all__ = ["REDUCE_OPS", "SimulatedCall", "combinations"]
 
@@ -47,7 +49,8 @@ class SimulatedCall:
     def holds(self, outputs: Sequence[Any], inputs: Sequence[Any]) -> bool | None:
         """Does a row hold? None where the call cannot tell."""
         row = Row(tuple(outputs), tuple(inputs))
-        if is_replicated(row.inputs):
+        pairs = zip(row.inputs, self._executable.operands, strict=True)
+        if any(isinstance(p, Partial) and not _may_wait(x) for p, x in pairs):
             return None
         try:
             return all(trial.mismatch([row]) is None for trial in self._trials)
@@ -94,5 +97,12 @@ def _shards(executable: Executable, group: Sequence[int], ranks: int) -> Iterato
 
 def _pending(executable: Executable, group: Sequence[int], op: str) -> Iterator[Placement]:
     pending = Partial(op)
-    if all(is_reducible(executable.operands[index].dtype, pending) for index in group):
+    tensors = [executable.operands[index] for index in group]
+    if all(_may_wait(x) and is_reducible(x.dtype, pending) for x in tensors):
         yield pending
+
+
+def _may_wait(operand: torch.Tensor) -> bool:
+    """May it be Partial? The sum of bools is no sum, so that they would refute what holds of all
+    numbers."""
+    return operand.dtype is not torch.bool

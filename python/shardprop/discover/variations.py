@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,12 +21,12 @@ def varied(calls: Sequence[Call], seed: int = 0) -> list[Call]:
     """The given calls, and those that the op takes with another argument or with other sizes."""
     more = [*calls, *_other_arguments(calls)]
     random = torch.Generator().manual_seed(seed)
-    sized = (
-        _resized(call, resize, word, random)
-        for call in more
-        for resize, word in ((_less, "shrunk"), (_more, "grown"))
-    )
-    return [*more, *(call for call in sized if call is not None and _is_taken(call))]
+    for call in tuple(more):
+        for resize, word in ((_less, "shrunk"), (_more, "grown")):
+            # Integers may be indices, which have to stay inside of what they point into.
+            tries = (_resized(call, resize, word, wrap, random) for wrap in (False, True))
+            more += next(([other] for other in tries if other and _is_taken(other)), [])
+    return more
 
 
 def never_varied(calls: Sequence[Call]) -> dict[str, str]:
@@ -92,26 +91,33 @@ def _are_last_sizes(value: Any, shape: tuple[int, ...]) -> bool:
 
 
 def _with_argument(call: Call, name: str, value: Any) -> Call:
-    positional = [a.name for a in call.op._schema.arguments if not a.kwarg_only]
-    origin = f"{call.origin}, {name}={value}"
-    if name in positional[: len(call.args)]:
-        at = positional.index(name)
-        return replace(call, args=(*call.args[:at], value, *call.args[at + 1 :]), origin=origin)
-    return replace(call, kwargs={**call.kwargs, name: value}, origin=origin)
+    """The call with another argument, in the form in which ops are dispatched: what can be
+    positional is."""
+    named = named_arguments(call) | {name: value}
+    given = {a.name for a, _ in zip(call.op._schema.arguments, call.args, strict=False)}
+    given |= {*call.kwargs, name}
+    places = [a.name for a in call.op._schema.arguments if not a.kwarg_only]
+    last = max((at for at, place in enumerate(places) if place in given), default=-1)
+    args = tuple(named[place] for place in places[: last + 1])
+    kwargs = {key: named[key] for key in named if key in given and key not in places}
+    return Call(call.op, args, kwargs, f"{call.origin}, {name}={value}")
 
 
 def _resized(
-    call: Call, resize: Callable[[int], int], word: str, random: torch.Generator
+    call: Call, resize: Callable[[int], int], word: str, wrap: bool, random: torch.Generator
 ) -> Call | None:
-    """The call with other sizes, equal ones staying equal; None if there is nothing to change."""
+    """The call with other sizes, equal ones staying equal; None if there is nothing to change.
+
+    `wrap`: take integers modulo the smallest size.
+    """
     sizes = {size for tensor in call.tensors for size in tensor.shape}
     if all(resize(size) == size for size in sizes):
         return None
-    smallest = min(map(resize, sizes))
+    modulus = min(map(resize, sizes)) if wrap else None
 
     def changed(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            return _resized_tensor(value, resize, smallest, random)
+            return _resized_tensor(value, resize, modulus, random)
         if isinstance(value, (list, tuple)):
             return type(value)(resize(x) if _is_size(x, sizes) else changed(x) for x in value)
         return value
@@ -122,15 +128,18 @@ def _resized(
 
 
 def _resized_tensor(
-    tensor: torch.Tensor, resize: Callable[[int], int], smallest: int, random: torch.Generator
+    tensor: torch.Tensor,
+    resize: Callable[[int], int],
+    modulus: int | None,
+    random: torch.Generator,
 ) -> torch.Tensor:
     smaller = tensor[tuple(slice(resize(size)) for size in tensor.shape)]
     other = smaller.expand([resize(size) for size in tensor.shape]).clone()
     if other.numel() > smaller.numel() and other.dtype.is_floating_point:
         other += torch.rand(other.shape, generator=random, dtype=other.dtype)  # else rows are alike
-    if _is_continuous(other) or other.dtype is torch.bool:
+    if modulus is None or _is_continuous(other) or other.dtype is torch.bool:
         return other
-    return other % smallest  # indices stay inside of what they point into
+    return other % modulus
 
 
 def _is_size(value: Any, sizes: set[int]) -> bool:
@@ -152,14 +161,21 @@ def _is_continuous(tensor: torch.Tensor) -> bool:
 
 
 def _is_taken(call: Call) -> bool:
-    """Does the op take the call, with numbers as the result?"""
+    """Does the op take the call, with a result that says something?"""
     copies = Call(call.op, _copied(call.args), _copied(call.kwargs))
     try:
         results = call.op(*copies.args, **copies.kwargs)
     except Exception:
         return False
     leaves = [x for x in _torch.tree_leaves(results) if isinstance(x, torch.Tensor)]
-    return not any(_is_continuous(x) and bool(x.isnan().any()) for x in leaves)
+    return not any(_says_nothing(x) for x in leaves)
+
+
+def _says_nothing(result: torch.Tensor) -> bool:
+    """Is it no number somewhere, or the same number everywhere?"""
+    if _is_continuous(result) and bool(result.isnan().any()):
+        return True
+    return result.numel() > 1 and bool((result == result.reshape(-1)[0]).all())
 
 
 def _copied(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from .. import _torch
 from ..validate.calls import Call
 from .evidence import Evidence
-from .observation import Observation, every_rank_has_some
+from .observation import Observation
 from .rows import Row, cell_of, essential, implies
 from .slots import by_slot
 
@@ -27,12 +27,14 @@ class Verdict:
     Attributes:
         unsound: Rows that the rule has and that do not hold, each with a call.
         missing: Rows that hold and that the rule has not, each with the calls they hold on.
+        empty: Rows that the rule has and that do not hold where a rank has no elements.
         matched: Rows that both have, over all calls.
         error: Why the rule has no rows for some call.
     """
 
     unsound: list[tuple[Row, Observation]] = field(default_factory=list)
     missing: dict[Row, list[Observation]] = field(default_factory=dict)
+    empty: dict[Row, Observation] = field(default_factory=dict)
     matched: int = 0
     error: str | None = None
 
@@ -49,6 +51,8 @@ def compare(evidence: Evidence, compiler: Compiler) -> Verdict:
         for row in sorted(claimed):
             if seen.holds(row) is False:
                 verdict.unsound.append((row, seen))
+            elif row not in seen.rows and seen.leaves_empty(row) and seen.judge(row) is False:
+                verdict.empty.setdefault(row, seen)
             elif row in seen.rows:
                 verdict.matched += 1
         for row in sorted(seen.rows):
@@ -96,11 +100,12 @@ def _is_met(placement: Any, shape: Sequence[int], ranks: int) -> bool:
     if not isinstance(placement, _torch.ShardingPlaceholder):
         return True
     size = shape[placement.dim]
-    if not every_rank_has_some(size, ranks):
-        return False
     shard = -(-size // ranks)
-    last = size - (ranks - 1) * shard
-    if getattr(placement, "even", False) and last != shard:
+    last = max(size - (ranks - 1) * shard, 0)
+    if size < ranks or (getattr(placement, "even", False) and last != shard):
         return False
+    if not getattr(placement, "is_constrained", False):
+        return True  # torch takes 4 elements on 3 ranks, of which one has none
     multiple = getattr(placement, "multiple_of", 1)
-    return last >= getattr(placement, "min_local", 1) and not (shard % multiple or last % multiple)
+    least = getattr(placement, "min_local", 1)
+    return last >= least and shard % multiple == last % multiple == 0
