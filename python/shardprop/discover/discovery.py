@@ -73,9 +73,9 @@ def discover(op: OpOverload, calls: Sequence[Call], wanted: Wanted | None = None
         found.error = "no call says anything about a rule; give others with --samples FILE"
         return found
     found.never_varied = never_varied(evidence.calls)
-    chosen = _choose(evidence)
+    chosen, found.unfit = _choose_for_most(evidence)
     if chosen is None:
-        found.error = "no rule of the notation fits all calls"
+        found.error = "no rule of the notation fits the calls"
         return found
     proposal, verdict = chosen
     found.rule = proposal.text
@@ -90,18 +90,34 @@ def discover(op: OpOverload, calls: Sequence[Call], wanted: Wanted | None = None
     return found
 
 
-def _choose(evidence: Evidence) -> tuple[Proposal, Verdict] | None:
-    """The first proposal whose text, compiled, claims nothing that failed, and misses least."""
+def _choose_for_most(evidence: Evidence) -> tuple[tuple[Proposal, Verdict] | None, list[str]]:
+    """The chosen proposal, and the calls that had to be left out for there to be one."""
+    unfit: list[str] = []
+    chosen, refusing = _choose(evidence)
+    if chosen is None and refusing and len(refusing) < len(evidence.calls):
+        # Mostly scalars where an argument names a dim.
+        left = [seen for seen in evidence.observations if seen.call not in refusing]
+        unfit = [s.text for s in evidence.observations if s.call in refusing]
+        evidence.observations[:] = left
+        chosen, _ = _choose(evidence)
+    return chosen, list(dict.fromkeys(unfit))
+
+
+def _choose(evidence: Evidence) -> tuple[tuple[Proposal, Verdict] | None, set[int]]:
+    """The first proposal whose text, compiled, claims nothing that failed, and misses least; and
+    the calls that the first one does not fit."""
     best: tuple[Proposal, Verdict] | None = None
+    refusing: set[int] = set()
     for proposal in propose(evidence)[:_MOST_TEXTS]:
         verdict = compare(evidence, rows_of_text(proposal.text))
+        refusing = refusing or verdict.unfit
         if verdict.error is not None or verdict.unsound:
             continue
         if best is None or verdict.matched > best[1].matched:
             best = (proposal, verdict)
         if not _misses_shards(verdict) or verdict.matched >= proposal.explained:
             break
-    return best
+    return best, refusing
 
 
 def _misses_shards(verdict: Verdict) -> bool:

@@ -9,7 +9,7 @@ from .results import Difference, Discovery, LeftOut
 __all__ = ["lines"]
 
 # Rows that are listed of each kind; JSON has all of them.
-_MOST_ROWS = 8
+_MOST_ROWS = 5
 
 
 def lines(found: Discovery) -> Iterator[str]:
@@ -28,6 +28,8 @@ def lines(found: Discovery) -> Iterator[str]:
         yield f"#   {factor.name}: cut in {factor.calls} of the {factor.tried} calls{example}"
     for reason, count in found.skipped.items():
         yield f"# left out, {count} calls: {reason}"
+    for call in found.unfit[:_MOST_ROWS]:
+        yield f"# the rule does not fit {call}"
     for name, value in found.never_varied.items():
         yield f"# not covered: {name} was {value} in all calls"
     for row, call in found.fails_empty.items():
@@ -48,8 +50,11 @@ def _left_out(rows: list[LeftOut]) -> Iterator[str]:
 
 
 def _differences(rows: list[Difference], kind: str) -> Iterator[str]:
+    if kind == "none":
+        yield "# the op has no rule"
+        return
     if not rows:
-        yield f"# the op's {kind} has the same rows" if kind != "none" else "# the op has no rule"
+        yield f"# the op's {kind} has the same rows"
         return
     verdicts = {True: "holds", False: "DOES NOT HOLD"}
     for side in ("discovered", kind):

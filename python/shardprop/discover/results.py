@@ -78,6 +78,7 @@ class Discovery:
             the notation has no way to ask for one.
         never_varied: Arguments that had one value in all calls, with the value.
         skipped: Calls left out, counted by reason.
+        unfit: Calls that the rule does not fit: it raises there.
         compared_with: The kind of the rule that is there already; None if not compared.
         differences: What that rule and the discovered one do not share.
         error: Why nothing was found: a crash, the time limit, no call.
@@ -96,6 +97,7 @@ class Discovery:
     fails_empty: dict[str, str] = field(default_factory=dict)
     never_varied: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
+    unfit: list[str] = field(default_factory=list)
     compared_with: str | None = None
     differences: list[Difference] = field(default_factory=list)
     error: str | None = None

@@ -30,6 +30,7 @@ class Verdict:
         empty: Rows that the rule has and that do not hold where a rank has no elements.
         matched: Rows that both have, over all calls.
         error: Why the rule has no rows for some call.
+        unfit: The calls that it has none for, by number.
     """
 
     unsound: list[tuple[Row, Observation]] = field(default_factory=list)
@@ -37,6 +38,7 @@ class Verdict:
     empty: dict[Row, Observation] = field(default_factory=dict)
     matched: int = 0
     error: str | None = None
+    unfit: set[int] = field(default_factory=set)
 
 
 def compare(evidence: Evidence, compiler: Compiler) -> Verdict:
@@ -46,8 +48,9 @@ def compare(evidence: Evidence, compiler: Compiler) -> Verdict:
         try:
             claimed = claimed_rows(compiler, evidence.calls[seen.call], seen)
         except Exception as error:
-            verdict.error = f"{seen.text}: {error}"
-            return verdict
+            verdict.error = verdict.error or f"{seen.text}: {error}"
+            verdict.unfit.add(seen.call)
+            continue
         for row in sorted(claimed):
             if seen.holds(row) is False:
                 verdict.unsound.append((row, seen))
