@@ -113,6 +113,8 @@ class Linker:
         rests = (a.kind == "rest") + (b.kind == "rest")
         if (rests == 2 and apart) or (rests == 1 and together):
             return "contradicted"
+        if together and bool(a.place) != bool(b.place):
+            return "contradicted"  # a name lies where an argument says everywhere, or nowhere
         if rests:
             return "yes" if rests == 2 else "no"
         return "yes" if together else "no" if apart else "open"
