@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..errors import ShardpropError
 from ..validate.calls import Call
 from ..validate.claims import Claimant, kind_of_rule
 from ..validate.execution import Executable
@@ -33,7 +34,10 @@ def differences(evidence: Evidence, text: str) -> tuple[str, list[Difference]]:
     compiler = rows_of_text(text)
     only: dict[tuple[str, Row], list[Observation]] = {}
     for seen in evidence.observations:
-        ours = claimed_rows(compiler, evidence.calls[seen.call], seen)
+        try:
+            ours = claimed_rows(compiler, evidence.calls[seen.call], seen)
+        except ShardpropError:  # a call that the rule does not fit, as the discovery tells
+            continue
         theirs = slot_rows(_active_rows(evidence.calls[seen.call], seen.ranks), seen)
         for name, mine, other in (("discovered", ours, theirs), (kind, theirs, ours)):
             for row in mine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .._torch import OpOverload
 from ..validate.calls import Call
@@ -24,7 +24,7 @@ from .verify import Verdict, compare
 __all__ = ["Wanted", "discover"]
 
 # Rules that are compiled to find one whose text says what was meant.
-_MOST_TEXTS = 40
+_MOST_TEXTS = 200
 
 
 @dataclass(frozen=True)
@@ -91,33 +91,48 @@ def discover(op: OpOverload, calls: Sequence[Call], wanted: Wanted | None = None
 
 
 def _choose_for_most(evidence: Evidence) -> tuple[tuple[Proposal, Verdict] | None, list[str]]:
-    """The chosen proposal, and the calls that had to be left out for there to be one."""
-    unfit: list[str] = []
-    chosen, refusing = _choose(evidence)
-    if chosen is None and refusing and len(refusing) < len(evidence.calls):
-        # Mostly scalars where an argument names a dim.
-        left = [seen for seen in evidence.observations if seen.call not in refusing]
-        unfit = [s.text for s in evidence.observations if s.call in refusing]
-        evidence.observations[:] = left
-        chosen, _ = _choose(evidence)
-    return chosen, list(dict.fromkeys(unfit))
+    """The chosen proposal, and the calls that it does not fit."""
+    chosen = _choose(evidence)
+    if chosen is not None and not _misses_shards(chosen[1]):
+        return chosen, []
+    # Where an argument names a dim, a scalar has none; and two arguments may name the same.
+    usual = [seen for seen in evidence.observations if not _is_odd(seen)]
+    if not usual or len(usual) == len(evidence.observations):
+        return chosen, []
+    other = _choose(replace(evidence, observations=usual))
+    if other is None or (chosen is not None and other[1].matched <= chosen[1].matched):
+        return chosen, []
+    everywhere = compare(evidence, rows_of_text(other[0].text))
+    if everywhere.unsound:
+        return chosen, []
+    unfit = (seen.text for seen in evidence.observations if seen.call in everywhere.unfit)
+    return (other[0], everywhere), list(dict.fromkeys(unfit))
 
 
-def _choose(evidence: Evidence) -> tuple[tuple[Proposal, Verdict] | None, set[int]]:
-    """The first proposal whose text, compiled, claims nothing that failed, and misses least; and
-    the calls that the first one does not fit."""
+def _is_odd(seen: Observation) -> bool:
+    """Has the call a scalar, or two arguments that name the same dim?"""
+    slots = range(len(seen.shapes))
+    dims = [
+        dim % (seen.ndim(0) or 1)
+        for name, dim in seen.arguments.items()
+        if name.startswith("dim")
+        if isinstance(dim, int)
+    ]
+    return any(seen.ndim(slot) == 0 for slot in slots) or len(set(dims)) < len(dims)
+
+
+def _choose(evidence: Evidence) -> tuple[Proposal, Verdict] | None:
+    """The first proposal whose text, compiled, claims nothing that failed and misses least."""
     best: tuple[Proposal, Verdict] | None = None
-    refusing: set[int] = set()
     for proposal in propose(evidence)[:_MOST_TEXTS]:
         verdict = compare(evidence, rows_of_text(proposal.text))
-        refusing = refusing or verdict.unfit
         if verdict.error is not None or verdict.unsound:
             continue
         if best is None or verdict.matched > best[1].matched:
             best = (proposal, verdict)
-        if not _misses_shards(verdict) or verdict.matched >= proposal.explained:
+        if verdict.matched >= proposal.explained:
             break
-    return best, refusing
+    return best
 
 
 def _misses_shards(verdict: Verdict) -> bool:
@@ -137,12 +152,13 @@ def _shown(rule: Rule, evidence: Evidence) -> Iterator[Shown]:
                 if row in seen.rows:
                     shows.setdefault(seen.call, seen.text)
         example = next(iter(shows.values()), "")
-        yield Shown(word, len(shows), len(has), example)
+        if has:
+            yield Shown(word, len(shows), len(has), example)
 
 
 def _left_out(verdict: Verdict, evidence: Evidence) -> Iterator[LeftOut]:
     """What the rule misses: rows that hold on most calls first."""
-    for row, held in sorted(verdict.missing.items(), key=lambda item: (-len(item[1]), item[0])):
+    for row, held in sorted(verdict.missing.items(), key=_by_shards_and_calls):
         calls = {seen.call for seen in held}
         refuting = next((s for s in evidence.observations if _refutes(s, row, held[0])), None)
         yield LeftOut(
@@ -151,6 +167,11 @@ def _left_out(verdict: Verdict, evidence: Evidence) -> Iterator[LeftOut]:
             held[0].text,
             None if refuting is None else f"{refuting.text} on {refuting.ranks} ranks",
         )
+
+
+def _by_shards_and_calls(item: tuple[Row, list[Observation]]) -> tuple[bool, int, Row]:
+    row, held = item
+    return all(shard_dim(cell) is None for cell in row), -len({seen.call for seen in held}), row
 
 
 def _refutes(seen: Observation, row: Row, like: Observation) -> bool:

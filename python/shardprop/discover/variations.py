@@ -45,28 +45,38 @@ def never_varied(calls: Sequence[Call]) -> dict[str, str]:
 
 
 def _other_arguments(calls: Sequence[Call]) -> Iterator[Call]:
-    """Calls with one argument changed to a value that no call has, as far as the op takes it."""
-    known: dict[str, set[str]] = {}
-    for call in calls:
-        for name, value in named_arguments(call).items():
-            known.setdefault(name, set()).add(repr(value))
+    """Calls with one argument changed to a value that none of as many dims has, as far as the op
+    takes it."""
+    known = {_told(call, name, v) for call in calls for name, v in named_arguments(call).items()}
     found: Counter[str] = Counter()
     for base in sorted(calls, key=lambda call: -sum(tensor.ndim for tensor in call.tensors)):
-        numbers = {a.name for a in base.op._schema.arguments if "number" in str(a.type).lower()}
-        optional = {a.name for a in base.op._schema.arguments if str(a.type) == "Optional[Tensor]"}
-        for name, value in named_arguments(base).items():
-            if name in optional and isinstance(value, torch.Tensor):
-                others: Iterator[Any] = iter([None])
-            else:
-                others = _others(value, base.tensors, is_number=name in numbers)
-            for other in others:
-                if repr(other) in known[name] or found[name] == _MOST_PER_ARGUMENT:
-                    continue
-                call = _with_argument(base, name, other)
-                if _is_taken(call):
-                    known[name].add(repr(other))
-                    found[name] += 1
-                    yield call
+        for name, other in _changes(base):
+            told = _told(base, name, other)
+            if told in known or found[name] == _MOST_PER_ARGUMENT:
+                continue
+            call = _with_argument(base, name, other)
+            if _is_taken(call):
+                known.add(told)
+                found[name] += 1
+                yield call
+
+
+def _told(call: Call, name: str, value: Any) -> tuple[object, ...]:
+    """What a value of an argument tells: a dim of a matrix is another than that of a vector."""
+    return name, repr(value), call.tensors[0].ndim if call.tensors else 0
+
+
+def _changes(base: Call) -> Iterator[tuple[str, Any]]:
+    """Arguments of the call with other values."""
+    kinds = {a.name: str(a.type) for a in base.op._schema.arguments}
+    for name, value in named_arguments(base).items():
+        if isinstance(value, torch.Tensor):
+            if kinds[name] == "Optional[Tensor]":
+                yield name, None
+        else:
+            is_number = "number" in kinds[name].lower()
+            for other in _others(value, base.tensors, is_number=is_number):
+                yield name, other
 
 
 def _others(value: Any, tensors: Sequence[torch.Tensor], *, is_number: bool) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from .. import _torch
 from ..validate.calls import Call
 from .evidence import Evidence
 from .observation import Observation
-from .rows import Row, cell_of, essential, implies
+from .rows import Row, cell_of, essential, implies, shard_dim
 from .slots import by_slot
 
 __all__ = ["Compiler", "Verdict", "claimed_rows", "compare", "slot_rows"]
@@ -28,7 +28,7 @@ class Verdict:
         unsound: Rows that the rule has and that do not hold, each with a call.
         missing: Rows that hold and that the rule has not, each with the calls they hold on.
         empty: Rows that the rule has and that do not hold where a rank has no elements.
-        matched: Rows that both have, over all calls.
+        matched: Rows with shards that both have, over all calls.
         error: Why the rule has no rows for some call.
         unfit: The calls that it has none for, by number.
     """
@@ -56,7 +56,7 @@ def compare(evidence: Evidence, compiler: Compiler) -> Verdict:
                 verdict.unsound.append((row, seen))
             elif row not in seen.rows and seen.leaves_empty(row) and seen.judge(row) is False:
                 verdict.empty.setdefault(row, seen)
-            elif row in seen.rows:
+            elif row in seen.rows and any(shard_dim(cell) is not None for cell in row):
                 verdict.matched += 1
         for row in sorted(seen.rows):
             if not any(implies(have, row, seen.operands) for have in claimed):

@@ -11,10 +11,7 @@ from typer.testing import CliRunner
 from shardprop.cli import app
 
 FILE = str(Path(__file__).with_name("gated_rowscale.py"))
-LINE = (
-    "shardprop.register_rule(torch.ops.aten.cumsum.default, "
-    '"+... n@dim! -> ... n@dim")'
-)
+LINE = 'shardprop.register_rule(torch.ops.aten.cumsum.default, "+... n@dim! -> ... n@dim")'
 
 
 def _run(*arguments: str) -> tuple[int, str]:
@@ -33,9 +30,7 @@ def test_the_first_line_is_to_be_pasted() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_an_op_of_a_file_as_json() -> None:
-    code, text = _run(
-        "discovered::gated_rowscale", "--module", FILE, "--samples", FILE, "--json"
-    )
+    code, text = _run("discovered::gated_rowscale", "--module", FILE, "--samples", FILE, "--json")
     (op,) = json.loads(text)["ops"]
     assert code == 0
     assert op["rule"] == "*... n@dim!, ... n@dim, *w! -> ... n@dim"
