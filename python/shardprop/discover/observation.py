@@ -66,13 +66,20 @@ class Observation:
         """Did the row hold? None where the call cannot tell."""
         if row in self.rows or any(implies(held, row, self.operands) for held in self.rows):
             return True
+        if any(dim >= (self.ndim(slot) or 0) for slot, dim in _cut(row)):
+            return False  # a dim that the tensor does not have
         return None if self.leaves_empty(row) else self.judge(row)
 
     def leaves_empty(self, row: Row) -> bool:
         """Has some rank no elements of a tensor that the row cuts?"""
-        dims = ((slot, shard_dim(cell)) for slot, cell in enumerate(row))
-        return any(dim is not None and not self.testable(slot, dim) for slot, dim in dims)
+        return not all(self.testable(slot, dim) for slot, dim in _cut(row))
 
     def show(self, row: Row) -> str:
         """A row as the notation writes it."""
         return show(row, self.operands)
+
+
+def _cut(row: Row) -> list[tuple[int, int]]:
+    """The dims that a row cuts, each with its slot."""
+    dims = ((slot, shard_dim(cell)) for slot, cell in enumerate(row))
+    return [(slot, dim) for slot, dim in dims if dim is not None]

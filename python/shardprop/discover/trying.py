@@ -42,7 +42,7 @@ class SimulatedCall:
         self._trials = simulations(self._executable, varied(self._executable), (ranks,), seed)
         settings = Settings(strided_factors=())
         tried = combinations(self._executable, ranks, reduce_ops)
-        found = explore(self._executable, self._trials, settings, tried)
+        found = explore(self._executable, self._trials, settings, combinations=tried)
         self.rows: list[Row] = found.sound
         self.tried = len(found.tried)
 

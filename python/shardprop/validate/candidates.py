@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from .._torch import Partial, Placement, Replicate, Shard, StridedShard
+from .compare import is_rounded
 from .execution import Executable
 from .partials import Untestable, is_reducible
 from .ranks import local_shapes
@@ -19,6 +20,7 @@ from .simulation import Simulation
 __all__ = ["Combinations", "all_output_placements", "output_placements"]
 
 REPLICATE = Replicate()
+_ENOUGH = 6
 _REDUCE_OPS = ("sum", "avg", "max", "min", "product", "band", "bor", "bxor")
 # Of bools these two are what all others but bxor amount to.
 _REDUCE_OPS_OF_BOOLS = ("sum", "product")
@@ -82,16 +84,28 @@ class Combinations:
 
     def _partials(self, group: Sequence[int]) -> list[Placement]:
         """Partials whose parts differ between the ranks."""
-        if self._outs.issuperset(group):
+        if self._outs.issuperset(group) or self._may_be_index(group):
             return []
         first = partials_of(self._operands[group[0]].dtype)
         return [p for p in first if all(self._differs(index, p) for index in group)]
 
+    def _may_be_index(self, group: Sequence[int]) -> bool:
+        """Integers beside floats: a pending sum of indices means nothing, and not every kernel
+        looks whether an index is within its tensor."""
+        dtypes = {self._operands[index].dtype for index in group}
+        return all(map(_is_integer, dtypes)) and any(
+            not _is_integer(operand.dtype) for operand in self._operands
+        )
+
     def _differs(self, operand: int, partial: Partial) -> bool:
         try:
-            return not self._simulation.has_equal_parts(operand, (partial,))
+            if self._simulation.has_equal_parts(operand, (partial,)):
+                return False
         except Untestable:
             return False
+        # Of a few integers or bools too many ops give the right result by chance.
+        tensor = self._operands[operand]
+        return is_rounded(tensor.dtype) or tensor.numel() >= _ENOUGH
 
     def __iter__(self) -> Iterator[tuple[Placement, ...]]:
         for index, space in enumerate(self._spaces):
@@ -158,6 +172,10 @@ def all_output_placements(
     yield from partials_of(whole.dtype)
     for dim in range(whole.ndim):
         yield from _shards_of(whole, dim, factors, ranks)
+
+
+def _is_integer(dtype: torch.dtype) -> bool:
+    return not is_rounded(dtype) and dtype is not torch.bool
 
 
 def _is_on_all(size: int, factor: int, ranks: int) -> bool:

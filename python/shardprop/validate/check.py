@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import time
@@ -12,12 +13,12 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from .._torch import OpOverload
+from .apart import Lost, apart
 from .calls import Call
 from .candidates import Combinations
 from .claims import Claimant, kind_of_rule
 from .execution import Executable
-from .explore import explore
-from .missing import MissingRows
+from .looking import Tried, look_for_missing
 from .partials import Untestable
 from .repros import script_of
 from .results import Finding, OpReport, Settings
@@ -25,6 +26,9 @@ from .simulation import Data, Row, Simulation, is_mixed, simulations, telling, v
 from .texts import call_text, row_text
 
 __all__ = ["check_op"]
+
+# What a pair of sound rows gives depends little on the call.
+_OFTEN_ENOUGH = 2
 
 
 def check_op(
@@ -39,12 +43,13 @@ def check_op(
         op: The op overload.
         calls: Calls of it.
         settings: What is tried.
-        deadline: The time, as of ``time.monotonic``, after which no further call is begun.
+        deadline: The time, as of ``time.monotonic``, after which no further call is begun, and no
+            further row looked for.
     """
     settings = settings or Settings()
     report = OpReport(str(op), kind_of_rule(op, settings.rule))
     start = time.monotonic()
-    checker = _Checker(report, settings)
+    checker = _Checker(report, settings, deadline)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # a resized out= tensor, a deprecated op
         for call in calls:
@@ -58,13 +63,15 @@ def check_op(
 
 
 class _Checker:
-    def __init__(self, report: OpReport, settings: Settings) -> None:
+    def __init__(self, report: OpReport, settings: Settings, deadline: float | None) -> None:
+        self._deadline = deadline
         self._report = report
         self._settings = settings
         self._skipped: Counter[str] = Counter()
         self._claimed: set[Row] = set()
         self._unsound: set[object] = set()
-        self._missing = MissingRows()
+        self._tried: list[Tried] = []
+        self._composed: Counter[tuple[Row, ...]] = Counter()
         self._chance = random.Random(settings.seed)
 
     def check(self, call: Call) -> None:
@@ -91,16 +98,23 @@ class _Checker:
 
     def finish(self) -> None:
         """Report what is missing, and the counts."""
-        report = self._report
-        for row, call, ranks in self._missing.found():
-            self._find("missing", "holds, and is not claimed", call, [row], (ranks,))
+        report, settings = self._report, self._settings
+        if settings.missing:
+            look = functools.partial(look_for_missing, self._tried, settings, self._deadline)
+            try:
+                looked = apart(look, self._deadline) if settings.apart else look()
+                report.findings += looked.findings
+                report.checks += looked.checks
+                self._skipped += looked.skipped
+            except Lost as error:
+                self._skipped[f"missing rows: {error}"] += 1
         report.rows = len(self._claimed)
         report.skipped = dict(self._skipped.most_common())
 
     def _on_one_dim(
         self, executable: Executable, data: Sequence[Data], claimant: Claimant, ranks: int
     ) -> list[Row]:
-        """Try the claims on a mesh of one dim, and look for what is missing; the sound claims."""
+        """Try the claims on a mesh of one dim; the sound ones."""
         settings = self._settings
         trials = simulations(executable, data, (ranks,), settings.seed)
         combinations = Combinations(
@@ -114,11 +128,9 @@ class _Checker:
         self._skipped += claims.skipped
         self._claimed.update(claims.rows)
         sound = [row for row in claims.rows if self._holds(executable.call, trials, [row])]
-        if settings.missing:
-            explored = explore(executable, trials, settings)
-            self._skipped += explored.skipped
-            self._missing.see(executable.call, ranks, claims.rows, explored)
         self._report.checks += sum(trial.runs for trial in trials)
+        if settings.missing:
+            self._tried.append(Tried(executable, trials, claims.rows))
         return sound
 
     def _on_more_dims(
@@ -130,13 +142,18 @@ class _Checker:
     ) -> None:
         """Try pairs of sound claims, each on a dim of its own."""
         sizes = self._settings.composed
-        pairs = list(itertools.product(sound, repeat=len(sizes)))
+        pairs = [
+            pair
+            for pair in itertools.product(sound, repeat=len(sizes))
+            if self._composed[pair] < _OFTEN_ENOUGH
+        ]
         if len(pairs) > self._settings.compositions:
             self._skipped["compositions beyond the sample"] += (
                 len(pairs) - self._settings.compositions
             )
             pairs = self._chance.sample(pairs, self._settings.compositions)
         trials = simulations(executable, data[:1], sizes, self._settings.seed)
+        self._composed.update(pairs)
         for pair in pairs:
             rows = claimant.composed(sizes, pair)
             if rows is not None and not _has_mixed_partials(rows):
@@ -155,23 +172,18 @@ class _Checker:
                 return False
             if reason is not None:
                 self._unsound.add(tuple(rows))
-                self._find("unsound", reason, call, rows, trial.sizes)
+                self._report.findings.append(
+                    Finding(
+                        kind="unsound",
+                        rows=tuple(map(row_text, rows)),
+                        mesh=trial.sizes,
+                        call=call_text(call),
+                        reason=reason,
+                        repro=script_of(call, rows, trial.sizes, self._settings.seed),
+                    )
+                )
                 return False
         return True
-
-    def _find(
-        self, kind: str, reason: str, call: Call, rows: Sequence[Row], sizes: tuple[int, ...]
-    ) -> None:
-        self._report.findings.append(
-            Finding(
-                kind=kind,  # type: ignore[arg-type]
-                rows=tuple(map(row_text, rows)),
-                mesh=sizes,
-                call=call_text(call),
-                reason=reason,
-                repro=script_of(call, rows, sizes, self._settings.seed),
-            )
-        )
 
 
 def _has_mixed_partials(rows: Sequence[Row]) -> bool:

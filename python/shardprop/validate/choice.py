@@ -41,8 +41,13 @@ def features(args: tuple[Any, ...], kwargs: dict[str, Any]) -> frozenset[_Featur
 def diverse(calls: Iterable[Call], count: int) -> list[Call]:
     """At most `count` calls, each with the most features that none before it has.
 
+    Calls on complex numbers, or on flags alone, are chosen where there are no others: what a
+    pending sum of flags is, is anybody's guess.
+
     Of equals the first is taken, so the choice depends on nothing but the calls and their order.
     """
+    calls = list(calls)
+    calls = [call for call in calls if _is_numeric(call)] or calls
     left = [(call, features(call.args, call.kwargs)) for call in calls]
     chosen: list[Call] = []
     seen: set[_Feature] = set()
@@ -55,6 +60,12 @@ def diverse(calls: Iterable[Call], count: int) -> list[Call]:
         chosen.append(call)
         seen |= found
     return chosen
+
+
+def _is_numeric(call: Call) -> bool:
+    """Has it real numbers for operands, flags beside them at most?"""
+    tensors = call.tensors
+    return not any(t.is_complex() for t in tensors) and any(t.dtype != torch.bool for t in tensors)
 
 
 def _is_empty(call: Call) -> bool:

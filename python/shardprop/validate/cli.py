@@ -49,7 +49,7 @@ def validate(
         bool, typer.Option("--no-strided", help="Try no _StridedShard placements.")
     ] = False,
     plans: Annotated[
-        bool, typer.Option("--plans", help="Try the plans of redistributions too.")
+        bool, typer.Option("--plans", help="Try how torch carries out redistributions too.")
     ] = False,
     jobs: Annotated[
         int | None, typer.Option(help="Processes at a time.", show_default="processors")

@@ -14,15 +14,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .._torch import OpOverload
 from .calls import Call
+from .check import check_op
 from .files import FileError, generator_of_calls
 from .names import overload
+from .plans import check_plans
 from .pool import run_all
 from .report import exit_code, print_reports, values, write_scripts
 from .request import Request, ops_of, settings_of
 from .results import OpReport, Settings
 from .samples import Samples
 
-__all__ = ["run", "validate_ops"]
+__all__ = ["run"]
+
+# In the place of an op's name, and in the report.
+_PLANS = "redistribute"
 
 # Of an op's time limit, what is left to finish the call that it is at.
 _SPARE = 0.2
@@ -38,9 +43,9 @@ def run(request: Request, as_json: bool = False, show_missing: bool = False) -> 
     settings = settings_of(request)
     ops = ops_of(request)
     own = None if request.samples is None else generator_of_calls(request.samples)
-    with _progress(len(ops)) as advance:
+    with _progress(len(ops) + request.plans) as advance:
         reports = []
-        for report in validate_ops(ops, settings, own, request):
+        for report in _reports(ops, settings, own, request):
             reports.append(report)
             advance(report)
     reports.sort(key=lambda report: report.op)
@@ -55,32 +60,38 @@ def run(request: Request, as_json: bool = False, show_missing: bool = False) -> 
     return exit_code(reports)
 
 
-def validate_ops(
+def _reports(
     ops: Sequence[OpOverload],
     settings: Settings,
-    own: Callable[[OpOverload], Iterable[Call]] | None = None,
-    request: Request | None = None,
+    own: Callable[[OpOverload], Iterable[Call]] | None,
+    request: Request,
 ) -> Iterator[OpReport]:
     """Reports of the ops as they are done, each made in a process of its own."""
-    request = request or Request()
     samples = Samples(ops, settings.seed, own)
     work = _Work(samples, settings, request.time_limit * (1 - _SPARE))
-    yield from run_all(work, list(map(str, ops)), request.jobs, request.time_limit)
+    names = [*map(str, ops), *([_PLANS] if request.plans else [])]
+    yield from run_all(work, names, request.jobs, request.time_limit)
 
 
 @dataclass(frozen=True)
 class _Work:
-    """What a worker does for one op."""
+    """What a worker does for one op, or for the plans."""
 
     samples: Samples
     settings: Settings
     seconds: float
 
     def __call__(self, name: str) -> OpReport:
-        # Slow to import: the checks bring the whole of the core with them.
-        from .check import check_op
-
         start = time.monotonic()
+        deadline = start + self.seconds
+        if name == _PLANS:
+            report = check_plans(seed=self.settings.seed, deadline=deadline)
+        else:
+            report = self._check(name, deadline)
+        report.seconds = round(time.monotonic() - start, 3)
+        return report
+
+    def _check(self, name: str, deadline: float) -> OpReport:
         op = overload(name)
         try:
             calls = self.samples.calls(op)
@@ -90,9 +101,20 @@ class _Work:
             return OpReport(
                 name, error="no call is known that it takes; give some with --samples FILE"
             )
-        report: OpReport = check_op(op, calls, self.settings, start + self.seconds)
-        report.seconds = round(time.monotonic() - start, 3)
+        report = check_op(op, calls, self.settings, deadline)
+        report.error = report.error or _left_out(report)
         return report
+
+
+def _left_out(report: OpReport) -> str | None:
+    """Why a report without findings is no good news, if so."""
+    raised = [reason for reason in report.skipped if reason.startswith("the rule raises")]
+    if raised:
+        return raised[0]
+    if not report.calls:
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in report.skipped.items())
+        return f"no call could be tried: {reasons}"
+    return None
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-__all__ = ["difference", "largest", "tolerance"]
+__all__ = ["difference", "is_rounded", "largest", "tolerance"]
 
 # Of the largest element. Another order of a reduction costs about the root of its length in units
 # of the last place; a wrong row is off by about the elements themselves.
@@ -24,7 +24,7 @@ _COARSEST = 0.3  # the floats of eight bits
 
 def largest(tensor: torch.Tensor) -> float:
     """The absolute value of the largest finite element; 0 of exact dtypes and without elements."""
-    if not _is_rounded(tensor.dtype) or not tensor.numel():
+    if not is_rounded(tensor.dtype) or not tensor.numel():
         return 0.0
     size = tensor.detach().abs()
     size = size if size.dtype.itemsize > 2 else size.float()
@@ -36,7 +36,7 @@ def largest(tensor: torch.Tensor) -> float:
 
 def tolerance(dtype: torch.dtype, scale: float) -> float:
     """How far two elements may be apart; 0 for exact dtypes."""
-    return _RELATIVE.get(dtype, _COARSEST) * scale if _is_rounded(dtype) else 0.0
+    return _RELATIVE.get(dtype, _COARSEST) * scale if is_rounded(dtype) else 0.0
 
 
 def difference(got: torch.Tensor, expected: torch.Tensor, scale: float) -> str | None:
@@ -53,7 +53,7 @@ def difference(got: torch.Tensor, expected: torch.Tensor, scale: float) -> str |
         return f"dtype {got.dtype} instead of {expected.dtype}"
     if torch.equal(got, expected):
         return None
-    if not _is_rounded(expected.dtype):
+    if not is_rounded(expected.dtype):
         wrong = got != expected
         return f"{int(wrong.sum())} of {wrong.numel()} elements differ"
     allowed = tolerance(expected.dtype, scale)
@@ -67,7 +67,8 @@ def difference(got: torch.Tensor, expected: torch.Tensor, scale: float) -> str |
     return _difference_of_some(got, expected, allowed)
 
 
-def _is_rounded(dtype: torch.dtype) -> bool:
+def is_rounded(dtype: torch.dtype) -> bool:
+    """Floats, real and complex."""
     return dtype.is_floating_point or dtype.is_complex
 
 

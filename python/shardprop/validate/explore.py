@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from .._torch import Placement, Replicate
 from ..kinds import is_shard
 from .calls import Call
 from .candidates import REPLICATE, Combinations, all_output_placements, output_placements
+from .compare import is_rounded
 from .execution import Executable, Outcome
 from .partials import Untestable
 from .results import Settings
@@ -55,10 +57,11 @@ def explore(
     executable: Executable,
     trials: Sequence[Simulation],
     settings: Settings,
+    deadline: float | None = None,
     combinations: Iterable[tuple[Placement, ...]] | None = None,
 ) -> Exploration:
-    """Try `combinations` of placements of the operands: all (or as many as the settings say) if
-    there are none given."""
+    """Try `combinations` of placements of the operands; if there are none given, all (or as many as
+    the settings say), until `deadline`, a time as of ``time.monotonic``."""
     found = Exploration()
     first = trials[0]
     if any(not operand.numel() for operand in executable.operands):
@@ -69,6 +72,9 @@ def explore(
     for inputs in everything if combinations is None else combinations:
         if is_replicated(inputs):
             continue
+        if deadline is not None and time.monotonic() > deadline:
+            found.skipped["combinations after the time limit"] += 1
+            break
         try:
             rows = list(explorer.rows(inputs))
         except Untestable as error:
@@ -180,7 +186,7 @@ def _is_vague(whole: torch.Tensor | None) -> bool:
     if whole is None or not whole.numel():
         return False
     if whole.numel() == 1:
-        return not (whole.dtype.is_floating_point or whole.dtype.is_complex)
+        return not is_rounded(whole.dtype)
     flat = whole.reshape(-1)
     return bool((flat == flat[0]).all() | flat.isnan().all())
 

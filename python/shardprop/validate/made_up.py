@@ -18,7 +18,7 @@ __all__ = ["made_up"]
 _SHAPES = ((6, 6), (6,), (4, 6, 6), (2, 4, 6, 6), (4, 6))
 _F, _I, _B = torch.float64, torch.int64, torch.bool
 # The dtype of the first tensor, and of the others.
-_DTYPES = ((_F, _F), (_F, _I), (_I, _I), (_F, _B), (_B, _B), (torch.float32, torch.float32))
+_DTYPES = ((_F, _F), (_F, _I), (_I, _I), (_F, _B), (_B, _F), (_B, _B), (torch.float32,) * 2)
 # Arguments without a default only, all but the optional ones given, everything given.
 _LEVELS = (0, 1, 2)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 
 from .. import _torch
-from .._torch import Placement, Shard, StridedShard
+from .._torch import Partial, Placement, Shard, StridedShard
 from .calls import Call
 from .candidates import REPLICATE
 from .execution import Executable
@@ -20,11 +21,19 @@ __all__ = ["Example", "MissingRows"]
 
 
 class Example(NamedTuple):
-    """A row that is missing, and a call that shows it."""
+    """A row that is missing, and a call that shows it.
+
+    Attributes:
+        row: The row.
+        call: A call for which it holds.
+        ranks: The size of the mesh dim.
+        others: Reduce ops that the row is missing with as well.
+    """
 
     row: Row
     call: Call
     ranks: int
+    others: tuple[str, ...] = ()
 
 
 @dataclass
@@ -63,22 +72,48 @@ class MissingRows:
         kind.claimed |= {row.inputs for row in claimed}
 
     def found(self) -> Iterator[Example]:
-        """The missing rows, each once; a strided shard only where a plain one is not missing."""
+        """The missing rows in their most general form: a strided shard only where the plain one is
+        not missing, and likewise ``avg`` beside ``sum``, ``min`` beside ``max``."""
         missing: dict[Row, Example] = {}
         for kind in self._kinds.values():
             for row, example in kind.holds.items():
                 if row not in kind.fails and row.inputs not in kind.claimed:
                     missing.setdefault(row, example)
-        plain = {row.inputs for row in missing}
+        general: dict[Row, Example] = {}
         for row, example in missing.items():
-            without = tuple(map(_plain, row.inputs))
-            if without == row.inputs or without not in plain:
-                yield example
+            if any(isinstance(p, StridedShard) for p in row.inputs):
+                plain = tuple(map(_plain, row.inputs))
+                if any(plain == other.inputs for other in missing):
+                    continue
+            head, ops = _general(row, missing)
+            known = general.setdefault(head, missing.get(head, example))
+            general[head] = known._replace(others=tuple(dict.fromkeys((*known.others, *ops))))
+        yield from general.values()
 
 
 def _without(inputs: tuple[Placement, ...], outs: Sequence[int]) -> tuple[Placement, ...]:
     """The placements with ``out=`` arguments replicated, as they are when rows are tried."""
     return tuple(REPLICATE if index in outs else p for index, p in enumerate(inputs))
+
+
+_LIKE = ({"avg": "sum"}, {"min": "max", "max": "min"})
+
+
+def _general(row: Row, missing: Container[Row]) -> tuple[Row, tuple[str, ...]]:
+    """The row that stands for this one, and the reduce ops by which they differ."""
+    ops = [p.reduce_op for p in row.inputs if type(p) is Partial]
+    for like in _LIKE:
+        swap = functools.partial(_with_op, like)
+        other = Row(tuple(map(swap, row.outputs)), tuple(map(swap, row.inputs)))  # type: ignore[arg-type]
+        if ops and ops[0] in ("avg", "min") and other != row and other in missing:
+            return other, (ops[0],)
+    return row, ()
+
+
+def _with_op(like: dict[str, str], placement: Placement | None) -> Placement | None:
+    if type(placement) is not Partial:
+        return placement
+    return Partial(like.get(placement.reduce_op, placement.reduce_op))
 
 
 def _plain(placement: Placement) -> Placement:

@@ -26,6 +26,9 @@ __all__ = ["run_all"]
 Made = TypeVar("Made")
 Work = Callable[[str], Made]
 
+# Ops after which a worker makes room for another: what it has cached goes with it.
+_OPS_PER_WORKER = 24
+
 # How often an op is tried again whose worker was lost for no fault of the op.
 _RETRIES = 2
 
@@ -65,6 +68,7 @@ def _run_once(
     torch.set_num_threads(1)  # a fork takes over no threads, and a pool of them would be missed
     pool = ProcessPool(
         jobs,
+        _OPS_PER_WORKER,
         initializer=_begin,
         initargs=(work,),
         context=multiprocessing.get_context("fork"),

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import torch
 
-from .._torch import Partial, Placement, Replicate, Shard
-from ..kinds import is_shard
+from .._torch import Placement, Replicate, Shard
+from ..kinds import is_partial, is_shard
 from .compare import difference, largest
 from .partials import Untestable, parts, reduced
 
@@ -58,8 +58,8 @@ def _cut(whole: torch.Tensor, placement: Placement, ranks: int, rng: torch.Gener
             else whole.narrow(dim, *runs[0]).clone(memory_format=torch.contiguous_format)
             for runs in _runs_of_ranks(whole.shape[dim], placement, ranks)
         ]
-    if isinstance(placement, Partial):
-        return parts(whole, placement, ranks, rng)
+    if is_partial(placement):
+        return parts(whole, placement, ranks, rng)  # type: ignore[arg-type]
     raise Untestable(f"placement {type(placement).__name__}")
 
 
@@ -77,7 +77,7 @@ def split(
     if not mesh_sizes:
         return [whole]
     (first, *rest), (ranks, *sizes) = placements, mesh_sizes
-    if isinstance(first, Replicate):
+    if type(first) is Replicate:
         return split(whole, rest, sizes, rng) * ranks
     pieces = _cut(whole, first, ranks, rng)
     if not sizes:
@@ -116,8 +116,7 @@ def _local_shapes(
 
 def summed_scale(local: Tensors, placements: Sequence[Placement]) -> float:
     """The largest element among local tensors that are summed on the way to the whole one."""
-    summed = any(isinstance(placement, Partial) for placement in placements)
-    return max(map(largest, local)) if summed else 0.0
+    return max(map(largest, local)) if any(map(is_partial, placements)) else 0.0
 
 
 def join(
@@ -157,10 +156,10 @@ def _joined(
     pieces = [
         _joined(group, rest, sizes, piece) for group, piece in zip(groups, shapes, strict=True)
     ]
-    if isinstance(first, Replicate):
+    if type(first) is Replicate:
         return _agreed(pieces)
-    if isinstance(first, Partial):
-        return reduced(pieces, first)
+    if is_partial(first):
+        return reduced(pieces, first)  # type: ignore[arg-type]
     if not sharded:
         raise Untestable(f"placement {type(first).__name__}")
     return _in_order(torch.cat(pieces, first.dim), first, shape, ranks)  # type: ignore[attr-defined]

@@ -118,6 +118,9 @@ def _details(report: OpReport, show_missing: bool, scripts: dict[int, Path]) -> 
     yield report.op
     if report.error is not None:
         yield f"  not tried to its end: {report.error}"
+    if report.skipped and (report.error or show_missing):
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in report.skipped.items())
+        yield f"  left out: {reasons}"
     for finding in shown:
         yield from _finding_lines(finding, scripts.get(id(finding)))
 

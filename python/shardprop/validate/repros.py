@@ -13,7 +13,7 @@ __all__ = ["script_of"]
 def script_of(call: Call, rows: Sequence[Row], mesh: tuple[int, ...], seed: int) -> str:
     """A Python script that shows the finding with torch alone; empty if none can be written."""
     try:
-        from . import repro  # type: ignore[attr-defined]
+        from . import repro
     except ImportError:
         return ""
     written = repro.script(call, rows, mesh, seed)

@@ -55,7 +55,13 @@ def settings_of(request: Request) -> Settings:
     composed = () if request.composed == "none" else _sizes("--composed", request.composed)
     if len(composed) == 1:
         raise RequestError(f"Expected --composed with two sizes or none, got {request.composed}.")
-    settings = Settings(ranks=ranks, composed=composed, missing=request.missing, seed=request.seed)
+    settings = Settings(
+        ranks=ranks,
+        composed=composed,
+        missing=request.missing,
+        apart=True,  # the workers have one thread
+        seed=request.seed,
+    )
     if not request.strided:
         settings = replace(settings, strided_factors=())
     if request.rule == "active":
@@ -78,9 +84,9 @@ def ops_of(request: Request) -> list[OpOverload]:
         return ops_with_rules()
     if request.ops:
         return ops_named(request.ops)
-    if not registered:
+    if not registered and not request.plans:
         raise RequestError(
-            "Expected names of ops, --all or --module FILE, got none of them. "
+            "Expected names of ops, --all, --module FILE or --plans, got none of them. "
             "Try: shardprop validate add"
         )
     return registered

@@ -44,11 +44,12 @@ class Samples:
         """The calls of one op, always the same ones; none if nothing is known that it takes."""
         if self._own is not None:
             return list(self._own(op))
-        found = diverse(self._recorded.get(op, ()), _CALLS)
+        found = self._recorded.get(op, [])
         functional = self._functional.get(op)
         if not found and functional is not None:
-            calls = diverse(self._recorded.get(functional, ()), _CALLS)
-            calls = calls or diverse(made_up(functional, self._seed), _CALLS)
+            calls = self._recorded.get(functional) or diverse(
+                made_up(functional, self._seed), _CALLS
+            )
             found = list(derived(op, calls))
         return found or diverse(made_up(op, self._seed), _CALLS)
 
@@ -65,7 +66,7 @@ class Samples:
         if few and any(_base_name(op) not in known for op in ops if _is_torchs(op)):
             # No function of its own name comes down to it; some other function may.
             recorded = record(wanted, self._seed, every_sample=True)
-        return recorded
+        return {op: diverse(calls, _CALLS) for op, calls in recorded.items()}
 
 
 def _is_torchs(op: OpOverload) -> bool:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import torch
 
 from .._torch import Partial, Placement, Replicate
-from ..kinds import is_shard
-from .compare import difference, largest
+from ..kinds import is_partial, is_shard
+from .compare import difference, is_rounded, largest
 from .execution import Executable, Outcome, expected_of
 from .partials import Untestable
 from .ranks import Mismatch, join, local_shapes, split, summed_scale
@@ -60,8 +60,8 @@ class _Failed(NamedTuple):
 
 
 def varied(executable: Executable) -> list[Data]:
-    """The call's own data, and floats of the other sign and scale where the op takes them: a row
-    may hold by chance where all elements are positive or rounded.
+    """The call's own data, and other data where the op takes it: a row may hold by chance where all
+    elements are positive, or an operand is 0 or 1.
 
     Raises:
         Untestable: the call says nothing about a rule.
@@ -71,7 +71,9 @@ def varied(executable: Executable) -> list[Data]:
     if reason is not None:
         raise Untestable(reason)
     own = Data(executable.operands, expected_of(executable, executable.operands))
-    others = [_turned(operand) for operand in executable.operands]
+    exact = not any(is_rounded(operand.dtype) for operand in executable.operands)
+    turn = _turned_exactly if exact else _turned
+    others = [turn(operand) for operand in executable.operands]
     if all(a is b for a, b in zip(others, executable.operands, strict=True)):
         return [own, own]
     try:
@@ -80,9 +82,17 @@ def varied(executable: Executable) -> list[Data]:
         return [own, own]
 
 
+def _turned_exactly(operand: torch.Tensor) -> torch.Tensor:
+    """Other bools, other integers, of which none that is not negative becomes so."""
+    if operand.dtype is torch.bool:
+        return ~operand
+    return (operand.clamp(max=torch.iinfo(operand.dtype).max - 3) + 3).to(operand.dtype)
+
+
 def _turned(operand: torch.Tensor) -> torch.Tensor:
+    """Floats of the other sign and scale; integers beside them may be indices."""
     dtype = operand.dtype
-    if not (dtype.is_floating_point or dtype.is_complex) or dtype.itemsize < 2:
+    if not is_rounded(dtype) or dtype.itemsize < 2:
         return operand
     turned = torch.empty_like(operand)
     return turned.copy_(operand * -1.37)
@@ -270,13 +280,13 @@ def simulations(
 
 def telling(trials: Sequence[Simulation], rows: Sequence[Row]) -> Sequence[Simulation]:
     """The trials that tell something new of rows: without random parts, one per set of data."""
-    random = any(isinstance(p, Partial) for row in rows for p in row.inputs)
+    random = any(is_partial(p) for row in rows for p in row.inputs)
     return trials if random else trials[:_SETS_OF_DATA]
 
 
 def is_mixed(layout: Layout) -> bool:
     """Two kinds of Partial in one layout, which torch refuses (but for sum and avg)."""
-    kinds = {str(p) for p in layout if isinstance(p, Partial)}
+    kinds = {str(p) for p in layout if is_partial(p)}
     return len(kinds) > 1 and kinds != {str(Partial("sum")), str(Partial("avg"))}
 
 

@@ -192,13 +192,13 @@ def test_rules_that_are_right_have_no_unsound_rows(op: Any, args: Any, which: An
 
 
 def test_kinds_of_rules() -> None:
-    args = (torch.randn(8, 7), 1, False)
+    args = (torch.randn(8, 7), [56])
     settings = Settings(ranks=(2,), missing=False)
-    assert check(aten._softmax.default, args, settings=settings).rule == "own rule"
+    assert check(aten.view.default, args, settings=settings).rule == "own rule"
     settings = Settings(ranks=(2,), missing=False, rule="torch")
-    report = check(aten._softmax.default, args, settings=settings)
+    report = check(aten.view.default, args, settings=settings)
     assert report.rule == "torch full-mesh strategy"
-    assert report.rows == 2
+    assert report.rows > 2
 
 
 def test_no_call_is_begun_after_the_deadline() -> None:

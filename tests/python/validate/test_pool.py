@@ -75,7 +75,7 @@ def test_interruption_leaves_no_process_behind() -> None:
         "import os, sys, time\n"
         "from shardprop.validate.pool import run_all\n"
         "def work(op):\n"
-        "    print(os.getpid(), flush=True)\n"
+        "    os.write(1, f'{os.getpid()}\\n'.encode())\n"
         "    time.sleep(20)\n"
         "list(run_all(work, ['a', 'b'], 2))\n"
     )

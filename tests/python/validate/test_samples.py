@@ -46,8 +46,15 @@ def test_calls_are_unlike_each_other(samples: Samples) -> None:
     shapes = {tuple(tuple(tensor.shape) for tensor in call.tensors) for call in calls}
     assert {call.tensors[0].ndim for call in calls} >= {0, 1, 2, 3}
     assert any(a != b for a, b in shapes), "something is broadcast"
-    assert {call.tensors[0].dtype for call in calls} >= {torch.float64, torch.int64}
+    assert {call.tensors[0].dtype for call in calls} == {torch.float64, torch.int64}
     assert any(call.kwargs for call in calls) and not all(call.kwargs for call in calls)
+
+
+def test_flags_are_chosen_where_there_is_nothing_else() -> None:
+    flags = Call(aten.mul.Tensor, (torch.ones(2, dtype=torch.bool), 2))
+    numbers = Call(aten.mul.Tensor, (torch.ones(2), 2))
+    assert diverse([flags, numbers], 2) == [numbers]
+    assert diverse([flags], 2) == [flags]
 
 
 def test_backward_ops_are_called_by_autograd(samples: Samples) -> None:

@@ -1,0 +1,44 @@
+"""A crash of the work apart costs no more than its result."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+import torch
+
+from shardprop.validate.apart import Lost, apart
+from shardprop.validate.calls import Call
+from shardprop.validate.check import check_op
+from shardprop.validate.results import Settings
+
+
+def test_the_result_comes_back() -> None:
+    assert apart(lambda: {"pid": os.getpid()})["pid"] != os.getpid()
+
+
+def test_a_crash_is_told() -> None:
+    with pytest.raises(Lost, match="ended by SIGKILL"):
+        apart(lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def test_an_error_is_told() -> None:
+    with pytest.raises(Lost, match="raised an error"):
+        apart(lambda: 1 // 0)
+
+
+def test_work_past_its_deadline_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shardprop.validate.apart._GRACE", 0.1)
+    with pytest.raises(Lost, match="ended by SIGALRM"):
+        apart(lambda: time.sleep(30), time.monotonic())
+
+
+def test_missing_rows_are_the_same_apart() -> None:
+    op = torch.ops.aten.cumsum.default
+    calls = [Call(op, (torch.randn(4, 6), 1))]
+    inside, outside = (check_op(op, calls, Settings(apart=apart)) for apart in (False, True))
+    assert inside.findings == outside.findings
+    assert len(inside.missing) > 0
+    assert inside.checks == outside.checks
