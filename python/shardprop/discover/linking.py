@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from .factors import Shown
+from .factors import Place, Shown
 from .patterns import Item, Pattern, Role, usable_patterns
 from .rule import Name, Word
 
@@ -96,28 +96,34 @@ class Linker:
 
     def linked(self, one: Fit, a: Item, other: Fit, b: Item) -> str:
         """Are two words one name: ``"yes"``, ``"no"``, ``"open"`` or ``"contradicted"``?"""
-        together = apart = crossed = False
-        for shown, roles, others in zip(self._shown, one.roles, other.roles, strict=True):
-            for dim, (item, number) in enumerate(roles or ()):
-                if item != a:
-                    continue
-                for at, (beside, count) in enumerate(others or ()):
-                    if beside != b:
-                        continue
-                    found = shown.together((one.slot, dim), (other.slot, at))
-                    together |= found is True and number == count
-                    apart |= found is False and number == count
-                    crossed |= found is True and number != count
+        together = apart = crossed = resized = False
+        for shown, mine, its, same_number in self._pairs(one, a, other, b):
+            found = shown.together(mine, its)
+            together |= found is True and same_number
+            apart |= found is False and same_number
+            crossed |= found is True and not same_number
+            resized |= found is True and shown.seen.sizes(*mine) != shown.seen.sizes(*its)
         if crossed or (together and apart):
             return "contradicted"
         rests = (a.kind == "rest") + (b.kind == "rest")
-        if (rests == 2 and apart) or (rests == 1 and together):
+        if (rests == 2 and (apart or resized)) or (rests == 1 and together):
             return "contradicted"
         if together and bool(a.place) != bool(b.place):
             return "contradicted"  # a name lies where an argument says everywhere, or nowhere
         if rests:
             return "yes" if rests == 2 else "no"
-        return "yes" if together else "no" if apart else "open"
+        # A name is one size: what becomes longer or shorter has two.
+        return "no" if apart or resized else "yes" if together else "open"
+
+    def _pairs(
+        self, one: Fit, a: Item, other: Fit, b: Item
+    ) -> Iterator[tuple[Shown, Place, Place, bool]]:
+        """The dims of two words in each call, and whether they are the same dims of a name."""
+        for shown, roles, others in zip(self._shown, one.roles, other.roles, strict=True):
+            mine = [(dim, number) for dim, (item, number) in enumerate(roles or ()) if item == a]
+            its = [(dim, number) for dim, (item, number) in enumerate(others or ()) if item == b]
+            for (dim, number), (at, count) in itertools.product(mine, its):
+                yield shown, (one.slot, dim), (other.slot, at), number == count
 
     def names(self, fits: Sequence[Fit]) -> tuple[Name, ...] | None:
         """The names of all words; None if a tensor would have one twice."""

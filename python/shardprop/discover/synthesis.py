@@ -11,7 +11,7 @@ from .factors import Shown
 from .linking import Fit, Linker, fits_of
 from .marks import Marks, marks_of, unexplained, universal_rows
 from .observation import Observation
-from .patterns import WHOLE
+from .patterns import WHOLE, Item
 from .render import length, render
 from .rows import Row, shard_dim
 from .rule import Name, Roles, Rule
@@ -20,6 +20,7 @@ from .slots import Signature
 __all__ = ["Proposal", "propose"]
 
 _MOST_COMBINATIONS = 3000
+_REST = Item("rest")
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,9 @@ def _sound(
     """The rule of these patterns, names that some call refutes staying whole."""
     if any(marks.of(fit.slot) and fit.pattern == WHOLE for fit in fits):
         return None
+    operands = len(signature.operands)
+    if _REST in _items(fits[operands:]) and _REST not in _items(fits[:operands]):
+        return None
     names = Linker(shown).names(fits)
     if names is None:
         return None
@@ -107,6 +111,10 @@ def _sound(
             rule, names=tuple(_weaker(name) if name == refuted else name for name in rule.names)
         )
     return Proposal(rule, render(rule, signature), _explained(rule, shown, roles))
+
+
+def _items(fits: Sequence[Fit]) -> set[Item]:
+    return {item for fit in fits for item in fit.items}
 
 
 def _weaker(name: Name) -> Name:

@@ -105,6 +105,28 @@ def test_what_one_call_shows_is_no_more_than_that() -> None:
     assert discover(op, [Call(op, (x, -1))]).rule == "+... n@dim! -> ... n@dim"
 
 
+@torch.library.custom_op("discovered::doubled", mutates_args=())
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    """Each row twice, exponentiated."""
+    return x.repeat_interleave(2, 0).exp()
+
+
+def test_what_the_notation_cannot_say_is_told() -> None:
+    """A dim that becomes twice as long may be cut where it divides. A pending sum becomes a pending
+    product."""
+    from shardprop.validate.calls import Call
+
+    op = torch.ops.discovered.doubled.default
+    x = torch.randn(6, 4, dtype=torch.float64)
+    found = discover(op, [Call(op, (x,))])
+    assert found.rule is not None
+    pattern, *rows = found.rule.split("; ")
+    assert pattern.startswith("w! m -> ")
+    assert rows == ["P(max) -> P(max)", "P(min) -> P(min)", "P(sum) -> P(product)"]
+    left = {one.row: one.fails_on for one in found.left_out}
+    assert left["S(0) -> S(0)"] == "(5x3) on 2 ranks"
+
+
 def test_no_call_is_no_rule() -> None:
     found = discover(aten.mm.default, [])
     assert found.rule is None
