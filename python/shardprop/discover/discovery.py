@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,12 +36,16 @@ class Wanted:
         ranks: Sizes of the 1-D meshes.
         reduce_ops: The reduce ops that operands may wait for.
         diff: Compare with the rule that is there.
+        made: Make more calls from the given ones; an op may crash on what nobody ever gave it.
+        seconds: No further call is tried after so many.
         seed: Seed of every random number.
     """
 
     ranks: tuple[int, ...] = (2, 3)
     reduce_ops: tuple[str, ...] = field(default=REDUCE_OPS)
     diff: bool = False
+    made: bool = True
+    seconds: float = math.inf
     seed: int = 0
 
 
@@ -64,13 +69,16 @@ def discover(op: OpOverload, calls: Sequence[Call], wanted: Wanted | None = None
         tried.append(SimulatedCall(call, ranks, wanted.reduce_ops, wanted.seed))
         return tried[-1]
 
-    evidence = gather(op, varied(calls, wanted.seed), wanted.ranks, explore)
+    all_calls = varied(calls, wanted.seed) if wanted.made else calls
+    evidence = gather(op, all_calls, wanted.ranks, explore, start + wanted.seconds)
     found.calls = len(evidence.calls)
     found.rows = sum(one.tried for one in tried)
     found.held = sum(len(one.rows) for one in tried)
     found.skipped = dict(evidence.skipped)
     if not evidence.observations:
         found.error = "no call says anything about a rule; give others with --samples FILE"
+        if time.monotonic() > start + wanted.seconds:
+            found.error = f"not done within {wanted.seconds:g} s"
         return found
     found.never_varied = never_varied(evidence.calls)
     chosen, found.unfit = _choose_for_most(evidence)

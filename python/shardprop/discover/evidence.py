@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -58,11 +60,18 @@ class Evidence:
 
 
 def gather(
-    op: OpOverload, calls: Iterable[Call], ranks: Sequence[int], explore: Explorer
+    op: OpOverload,
+    calls: Iterable[Call],
+    ranks: Sequence[int],
+    explore: Explorer,
+    deadline: float = math.inf,
 ) -> Evidence:
-    """Try every call on every number of ranks."""
+    """Try every call on every number of ranks, until `deadline`, a time as of `time.monotonic`."""
     evidence = Evidence(op)
     for call in calls:
+        if time.monotonic() > deadline:
+            evidence.skipped["no time was left"] += 1
+            continue
         try:
             results = call.op(*call.args, **call.kwargs)
         except Exception as error:
