@@ -68,6 +68,7 @@ std::string Scanner::since(std::size_t start) const {
 
 std::string Scanner::found_at(std::size_t position) const {
   if (position >= text_.size()) return "the end";
+  if (text_[position] == '\n') return "the end of the line";
   std::size_t end = position;
   while (end < text_.size() && is_argument_part(text_[end])) ++end;
   if (end == position) end += text_.substr(position, 2) == "->" ? 2 : 1;

@@ -1,4 +1,4 @@
-"""The command line: `shardprop demo`, `coverage` and `validate`, or `python -m shardprop ...`."""
+"""The command line: `shardprop demo` and others, the same as `python -m shardprop ...`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from .discover.cli import discover
 from .validate.cli import validate
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def coverage(
 
 
 app.command()(validate)
+app.command()(discover)
 
 
 def _decider(who: str) -> Decider:

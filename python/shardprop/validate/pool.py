@@ -13,6 +13,7 @@ from concurrent.futures import Future, as_completed
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import torch
 from pebble import ProcessExpired, ProcessPool
@@ -21,7 +22,9 @@ from .results import OpReport
 
 __all__ = ["run_all"]
 
-Work = Callable[[str], OpReport]
+# What a worker makes of an op.
+Made = TypeVar("Made")
+Work = Callable[[str], Made]
 
 # Ops after which a worker makes room for another: what it has cached goes with it.
 _OPS_PER_WORKER = 24
@@ -31,8 +34,8 @@ _RETRIES = 2
 
 
 def run_all(
-    work: Work, ops: Sequence[str], jobs: int | None = None, time_limit: float = 60.0
-) -> Iterator[OpReport]:
+    work: Work[Made], ops: Sequence[str], jobs: int | None = None, time_limit: float = 60.0
+) -> Iterator[Made | OpReport]:
     """A report of each op, in the order in which they are done.
 
     Workers are forked: they begin with all that this process has imported, recorded and registered,
@@ -60,8 +63,8 @@ def run_all(
 
 
 def _run_once(
-    work: Work, ops: Sequence[str], jobs: int, time_limit: float, lost: list[str]
-) -> Iterator[OpReport]:
+    work: Work[Made], ops: Sequence[str], jobs: int, time_limit: float, lost: list[str]
+) -> Iterator[Made | OpReport]:
     torch.set_num_threads(1)  # a fork takes over no threads, and a pool of them would be missed
     pool = ProcessPool(
         jobs,
@@ -72,7 +75,7 @@ def _run_once(
     )
     with _no_warning_of_forks():
         try:
-            futures: dict[Future[OpReport], str] = {
+            futures: dict[Future[Made], str] = {
                 pool.schedule(_work, (op,), timeout=time_limit): op for op in ops
             }
             for future in as_completed(futures):
@@ -89,7 +92,7 @@ def _run_once(
             pool.join()
 
 
-def _report_of(future: Future[OpReport], op: str, time_limit: float) -> OpReport | None:
+def _report_of(future: Future[Made], op: str, time_limit: float) -> Made | OpReport | None:
     """The report of one op; None where the pool broke down for another reason."""
     try:
         return future.result()
@@ -121,10 +124,10 @@ def _no_warning_of_forks() -> Iterator[None]:
 # --- in the workers ---------------------------------------------------------------------------
 
 # What the worker was forked to do.
-_given: list[Work] = []
+_given: list[Work[Any]] = []
 
 
-def _begin(work: Work) -> None:
+def _begin(work: Work[Any]) -> None:
     """What a worker does first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that was interrupted ends the pool
     torch.set_num_threads(1)
@@ -141,5 +144,5 @@ def _begin(work: Work) -> None:
     _given[:] = [work]
 
 
-def _work(op: str) -> OpReport:
+def _work(op: str) -> Any:
     return _given[0](op)

@@ -37,7 +37,8 @@ def test_findings_are_printed_below_the_table(capsys: pytest.CaptureFixture[str]
     assert "not tried to its end: crashed: signal 11" in text
     assert "P(max)" not in text
     assert text.strip().splitlines()[-1] == (
-        "3 ops, 57 checks in 1.5 s; 1 unsound rows in 1 ops; 1 rows that hold and are not claimed "
+        "3 ops, 57 checks in 1.5 s; 1 unsound rows in 1 ops, 0 of them since a "
+        "rank raises; 1 rows that hold and are not claimed "
         "(--show-missing); 1 not tried to their end."
     )
 
@@ -59,7 +60,14 @@ def test_json_has_everything() -> None:
     assert sorted(found) == ["ops", "settings", "summary", "torch"]
     assert found["settings"]["seed"] == 4
     summary = {key: value for key, value in found["summary"].items() if key != "seconds"}
-    assert summary == {"ops": 3, "unsound": 1, "missing": 1, "errors": 1, "checks": 57}
+    assert summary == {
+        "ops": 3,
+        "unsound": 1,
+        "raising": 0,
+        "missing": 1,
+        "errors": 1,
+        "checks": 57,
+    }
     assert found["ops"][1]["findings"][0]["rows"] == ["P(sum), P(sum) -> P(sum)"]
     assert found["ops"][1]["findings"][0]["repro"] == "print(1)"
     assert found["ops"][2]["error"] == "crashed: signal 11"

@@ -1,0 +1,83 @@
+"""The command `shardprop discover`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["discover"]
+
+
+def discover(
+    ops: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="OP...",
+            help="Such as mylib::op, aten.mm.default, mm or add.Tensor.",
+            show_default=False,
+        ),
+    ],
+    module: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A Python file to import, such as defines the ops."),
+    ] = None,
+    samples: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A Python file with samples(op), which yields (args, kwargs)."
+        ),
+    ] = None,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Compare with the rule that the op has now.")
+    ] = False,
+    every_reduce_op: Annotated[
+        bool,
+        typer.Option("--every-reduce-op", help="Try product, band, bor and bxor too."),
+    ] = False,
+    ranks: Annotated[str, typer.Option(metavar="N,N", help="Sizes of the 1-D meshes.")] = "2,3",
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes at a time.", show_default="processors")
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(metavar="S", help="Seconds for one op, then it is given up.")
+    ] = 120.0,
+    seed: Annotated[int, typer.Option(help="Seed of every random number.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Find the rule of an op: the rows that hold on simulated ranks, as the shortest text.
+
+    The op need not have a rule. It is called on torch's sample inputs, on those of --samples or on
+    calls made up from its schema, and on more made from these: with other dims, flags and numbers,
+    with sizes that do not divide. What holds on every call is written in the compact notation, to
+    be pasted into a program. Rows that hold on some calls only are told with a call that refutes
+    them, and so are arguments that had one value in all calls: nothing is known of others.
+
+    The calls are evidence, no proof: a rule is worth as much as the calls differ.
+
+    Exit codes:
+
+    - 0: a rule was found for every op
+    - 1: not for one of them: a crash, the time limit, no call known
+    - 2: the request makes no sense: an unknown op, a file that cannot be used
+    """
+    from ..errors import ShardpropError
+    from ..validate.request import Request
+    from .command import run
+
+    request = Request(
+        ops=tuple(ops),
+        module=module,
+        samples=samples,
+        ranks=ranks,
+        jobs=jobs,
+        time_limit=time_limit,
+        seed=seed,
+    )
+    try:
+        code = run(request, diff=diff, every_reduce_op=every_reduce_op, as_json=as_json)
+    except ShardpropError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from None
+    raise typer.Exit(code)

@@ -1,0 +1,68 @@
+"""A discovery as text: the line to paste, and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .results import Difference, Discovery, LeftOut
+
+__all__ = ["lines"]
+
+# Rows that are listed of each kind; JSON has all of them.
+_MOST_ROWS = 5
+
+
+def lines(found: Discovery) -> Iterator[str]:
+    """The text for one op."""
+    if found.rule is None:
+        yield f"# {found.op}: no rule found: {found.error}"
+    else:
+        yield found.registration
+    ranks = " and ".join(map(str, found.ranks))
+    if found.calls:
+        made = found.calls - found.given
+        yield f"# {found.calls} calls ({max(made, 0)} made from those given) on {ranks} ranks:"
+        yield f"# {found.held} of {found.rows} rows hold; {found.seconds:.1f} s"
+    for factor in found.factors:
+        example = f", as {factor.example}" if factor.example else ""
+        yield f"#   {factor.name}: cut in {factor.calls} of the {factor.tried} calls{example}"
+    for reason, count in found.skipped.items():
+        yield f"# left out, {count} calls: {reason}"
+    for call in found.unfit[:_MOST_ROWS]:
+        yield f"# the rule does not fit {call}"
+    for name, value in found.never_varied.items():
+        yield f"# not covered: {name} was {value} in all calls"
+    for row, call in found.fails_empty.items():
+        yield f"# where a rank has no elements, {row} fails: {call}"
+    yield from _left_out(found.left_out)
+    if found.compared_with is not None:
+        yield from _differences(found.differences, found.compared_with)
+
+
+def _left_out(rows: list[LeftOut]) -> Iterator[str]:
+    if rows:
+        yield "# rows that hold on some calls, and are not in the rule:"
+    for one in rows[:_MOST_ROWS]:
+        why = f"not on {one.fails_on}" if one.fails_on else "no rule of the notation has it"
+        yield f"#   {one.row}: on {one.calls}, as {one.example}; {why}"
+    if len(rows) > _MOST_ROWS:
+        yield f"#   and {len(rows) - _MOST_ROWS} more (--json lists them)"
+
+
+def _differences(rows: list[Difference], kind: str) -> Iterator[str]:
+    if kind == "none":
+        yield "# the op has no rule"
+        return
+    if not rows:
+        yield f"# the op's {kind} has the same rows"
+        return
+    verdicts = {True: "holds", False: "DOES NOT HOLD"}
+    for side in ("discovered", kind):
+        mine = [one for one in rows if one.only_in == side]
+        if mine:
+            yield f"# only in the {side} rule:" if side != kind else f"# only in the op's {kind}:"
+        for one in mine[:_MOST_ROWS]:
+            verdict = f" ({verdicts[one.holds]})" if side == kind else ""
+            yield f"#   {one.row}: on {one.calls} calls, as {one.example}{verdict}"
+        if len(mine) > _MOST_ROWS:
+            yield f"#   and {len(mine) - _MOST_ROWS} more (--json lists them)"

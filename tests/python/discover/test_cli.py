@@ -1,0 +1,58 @@
+"""`shardprop discover`: its text, its JSON and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from shardprop.cli import app
+
+FILE = str(Path(__file__).with_name("gated_rowscale.py"))
+LINE = 'shardprop.register_rule(torch.ops.aten.cumsum.default, "+... n@dim! -> ... n@dim")'
+
+
+def _run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["discover", *arguments])
+    return result.exit_code, result.output
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_first_line_is_to_be_pasted() -> None:
+    code, text = _run("cumsum", "--diff")
+    first, *rest = text.splitlines()
+    assert (code, first) == (0, LINE)
+    assert all(line.startswith("#") for line in rest)
+    assert any("DOES NOT HOLD" in line for line in rest)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_op_of_a_file_as_json() -> None:
+    code, text = _run("discovered::gated_rowscale", "--module", FILE, "--samples", FILE, "--json")
+    (op,) = json.loads(text)["ops"]
+    assert code == 0
+    assert op["rule"] == "*... n@dim!, ... n@dim, *w! -> ... n@dim"
+    assert op["registration"].startswith("shardprop.register_rule(torch.ops.discovered.")
+    assert op["ranks"] == [2, 3]
+
+
+def test_an_unknown_op_makes_no_sense() -> None:
+    code, text = _run("no_such_op")
+    assert code == 2
+    assert "Expected the name of an op" in text
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_op_that_is_not_done_in_time_has_no_rule() -> None:
+    code, text = _run("cumsum", "--time-limit", "0.01")
+    assert code == 1
+    assert "no rule found: not done within 0.0" in text
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_variants_that_write_to_out_are_not_asked_for() -> None:
+    code, text = _run("cumsum", "--json")
+    assert code == 0
+    assert [op["op"] for op in json.loads(text)["ops"]] == ["aten.cumsum.default"]
