@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from .._torch import OpOverload
+from ..validate.calls import Call
 from ..validate.files import FileError, generator_of_calls, import_file
 from ..validate.names import ops_named, overload
 from ..validate.pool import run_all
@@ -38,6 +39,8 @@ def run(
     settings = settings_of(request)
     if request.module is not None:
         import_file(request.module)
+    # Before the names are looked up: the file may be what brings the ops.
+    own = None if request.samples is None else generator_of_calls(request.samples)
     ops = [op for op in ops_named(request.ops) if not _writes_out(op) or str(op) in request.ops]
     reduce_ops = REDUCE_OPS + (_RARE_REDUCE_OPS if every_reduce_op else ())
     wanted = Wanted(
@@ -47,7 +50,7 @@ def run(
         seconds=request.time_limit * _TO_TRY,
         seed=settings.seed,
     )
-    found = sorted(discover_ops(ops, wanted, request), key=lambda one: one.op)
+    found = sorted(discover_ops(ops, wanted, request, own), key=lambda one: one.op)
     if as_json:
         print(json.dumps({"ops": [_values(one) for one in found]}, indent=2))
     else:
@@ -61,10 +64,13 @@ def _writes_out(op: OpOverload) -> bool:
 
 
 def discover_ops(
-    ops: Sequence[OpOverload], wanted: Wanted, request: Request
+    ops: Sequence[OpOverload],
+    wanted: Wanted,
+    request: Request,
+    own: Callable[[OpOverload], Iterable[Call]] | None = None,
 ) -> Iterator[Discovery]:
-    """The discoveries of the ops as they are done, each made in a process of its own."""
-    own = None if request.samples is None else generator_of_calls(request.samples)
+    """The discoveries of the ops as they are done, each made in a process of its own; on the calls
+    that `own` generates, if it is given."""
     samples = Samples(ops, wanted.seed, own)
 
     def work(name: str, wanted: Wanted = wanted) -> Discovery:

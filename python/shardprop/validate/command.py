@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .._torch import OpOverload
 from .calls import Call
 from .check import check_op
-from .files import FileError, generator_of_calls
+from .files import FileError, generator_of_calls, rules_registered_by
 from .names import overload
 from .plans import check_plans
 from .pool import run_all
@@ -41,8 +41,10 @@ def run(request: Request, as_json: bool = False, show_missing: bool = False) -> 
     """
     start = time.monotonic()
     settings = settings_of(request)
-    ops = ops_of(request)
+    registered = [] if request.module is None else rules_registered_by(request.module)
+    # Before the names are looked up: the file may be what brings the ops.
     own = None if request.samples is None else generator_of_calls(request.samples)
+    ops = ops_of(request, registered)
     with _progress(len(ops) + request.plans) as advance:
         reports = []
         for report in _reports(ops, settings, own, request):

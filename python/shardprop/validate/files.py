@@ -22,13 +22,17 @@ class FileError(ShardpropError):
 
 
 def import_file(path: Path) -> ModuleType:
-    """The file as a module of its name, its folder on the path as if it had been run.
+    """The file as a module of its name, its folder on the path as if it had been run; the module
+    that there is already if it has been imported before.
 
     Raises:
         FileError: there is no such file, or it raises.
     """
     if not path.is_file():
         raise FileError(f"Expected a Python file, got {str(path)!r}, where there is none.")
+    loaded = sys.modules.get(path.stem)
+    if loaded is not None and _is_of(loaded, path):
+        return loaded
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise FileError(f"Expected a file that ends in .py, got {str(path)!r}.")
@@ -46,6 +50,10 @@ def import_file(path: Path) -> ModuleType:
             f"{type(error).__name__}: {error}"
         ) from error
     return module
+
+
+def _is_of(module: ModuleType, path: Path) -> bool:
+    return module.__file__ is not None and Path(module.__file__).resolve() == path.resolve()
 
 
 def rules_registered_by(path: Path) -> list[OpOverload]:

@@ -144,10 +144,22 @@ def _summary(reports: Sequence[OpReport], seconds: float) -> str:
     parts = [
         f"{len(reports)} op{'s' * (len(reports) != 1)}, "
         f"{sum(report.checks for report in reports)} checks in {seconds:.1f} s",
-        f"{unsound} unsound rows in {len(wrong)} ops, {raising} of them since a rank raises"
-        if unsound
-        else "no unsound row",
-        f"{missing} rows that hold and are not claimed (--show-missing)" if missing else "",
+        _unsound(unsound, len(wrong), raising),
+        _missing(missing),
         f"{failed} not tried to their end" if failed else "",
     ]
     return "; ".join(part for part in parts if part) + "."
+
+
+def _unsound(rows: int, ops: int, raising: int) -> str:
+    if not rows:
+        return "no unsound row"
+    found = f"{rows} unsound row{'s' * (rows != 1)} in {ops} op{'s' * (ops != 1)}"
+    return f"{found} ({raising} since a rank raises)" if raising else found
+
+
+def _missing(rows: int) -> str:
+    if not rows:
+        return ""
+    found = "1 row that holds and is" if rows == 1 else f"{rows} rows that hold and are"
+    return f"{found} not claimed (--show-missing)"

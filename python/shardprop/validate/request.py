@@ -8,7 +8,6 @@ from pathlib import Path
 
 from .._torch import OpOverload
 from ..errors import ShardpropError
-from .files import rules_registered_by
 from .names import ops_named, ops_with_rules
 from .results import Settings
 
@@ -71,15 +70,14 @@ def settings_of(request: Request) -> Settings:
     raise RequestError(f"Expected --rule active or torch, got {request.rule!r}.")
 
 
-def ops_of(request: Request) -> list[OpOverload]:
-    """The ops that are to be validated; imports the module that is asked for.
+def ops_of(request: Request, registered: list[OpOverload]) -> list[OpOverload]:
+    """The ops that are to be validated; `registered` are those that the module asked for registers.
 
     Raises:
-        ShardpropError: there are none, a name means none, or the module cannot be used.
+        ShardpropError: there are none, or a name means none.
     """
     if request.every_op and request.ops:
         raise RequestError("Expected names of ops or --all, got both.")
-    registered = [] if request.module is None else rules_registered_by(request.module)
     if request.every_op:
         return ops_with_rules()
     if request.ops:

@@ -37,8 +37,7 @@ def test_findings_are_printed_below_the_table(capsys: pytest.CaptureFixture[str]
     assert "not tried to its end: crashed: signal 11" in text
     assert "P(max)" not in text
     assert text.strip().splitlines()[-1] == (
-        "3 ops, 57 checks in 1.5 s; 1 unsound rows in 1 ops, 0 of them since a "
-        "rank raises; 1 rows that hold and are not claimed "
+        "3 ops, 57 checks in 1.5 s; 1 unsound row in 1 op; 1 row that holds and is not claimed "
         "(--show-missing); 1 not tried to their end."
     )
 
