@@ -58,6 +58,8 @@ bool holds(const Ask& ask, std::int64_t size, std::span<const Cut> cuts, bool in
     Sizes next;
     for (const std::int64_t held : sizes) {
       if (held % (cut.ranks * cut.split_factor) == 0) {
+        // A strided shard is made of pieces: a merged dim must not be cut inside of any.
+        if (held / (cut.ranks * cut.split_factor) % ask.multiple != 0) return false;
         add(next, held / cut.ranks);
       } else if (cut.split_factor != 1 || !in_order) {
         return false;

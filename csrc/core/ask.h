@@ -29,7 +29,7 @@ struct Cut {
 // Does the ask hold on every rank for `size` elements cut by these mesh dims, the first one first,
 // into chunks as torch makes them (all of one size but for the last ones)? `in_order`: they are cut
 // in this order. If not, or for a strided shard, only cuts into equal parts are known; then the
-// answer is no where parts would differ.
+// answer is no where parts would differ. Each piece of a strided shard is to be a multiple.
 [[nodiscard]] bool holds(const Ask& ask, std::int64_t size, std::span<const Cut> cuts,
                          bool in_order);
 

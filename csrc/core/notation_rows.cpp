@@ -199,8 +199,22 @@ class RowMaker {
     }
   }
 
+  // Has every tensor that the row wants cut or Partial been given? What follows from it without
+  // them is anybody's guess: a sum that no operand is to be is whole.
+  [[nodiscard]] bool is_given(const WrittenRow& written) const {
+    for (std::size_t term = 0; term < written.operands.size(); ++term) {
+      if (written.operands[term].is_replicate()) continue;
+      const bool has_tensor = std::any_of(
+          fit_.operands.begin(), fit_.operands.end(),
+          [&](const FittedTensor& operand) { return operand.term == static_cast<int>(term); });
+      if (!has_tensor) return false;
+    }
+    return true;
+  }
+
   // A placement per term becomes one per tensor.
   void write(const WrittenRow& written, std::size_t number) {
+    if (!is_given(written)) return;
     NotedRow row = blank();
     const auto fill = [&](const FittedTensor& tensor, int term, NotedCell& cell,
                           const std::vector<Placement>& cells) {

@@ -98,6 +98,14 @@ TEST(strided_and_reordered_cuts_are_known_only_where_they_are_even) {
   CHECK(holds({true, 1, 1}, 4, strided, true));
 }
 
+TEST(each_piece_of_a_strided_shard_is_a_multiple) {
+  const std::vector<Cut> strided{{2, 4}};
+  CHECK(holds({true, 1, 4}, 32, strided, true));
+  // 24 elements: each rank has 12 in four pieces of 3.
+  CHECK(!holds({true, 1, 4}, 24, strided, true));
+  CHECK(holds({true, 1, 3}, 24, strided, true));
+}
+
 TEST(an_ask_follows_its_row_through_expansion) {
   RowTable rule{1, 1, {placeholder(0), placeholder(0), shard(1), shard(1)}, {}};
   rule.asks.set(0, {true, 1, 1});

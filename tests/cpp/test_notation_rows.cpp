@@ -166,6 +166,7 @@ TEST(optional_tensors_have_no_place_where_they_are_not_given) {
   call.operands.push_back({});
   CHECK_EQ(rows("m n, +n -> m n", call), "S0 S0, S1 S1");
   CHECK_EQ(rows("m n, _ -> m n, _", call), "S0 R S0, S1 R S1");
+  CHECK_EQ(rows("m n, _ -> m n; R, P -> P; P, R -> P", call), "S0 S0, S1 S1, P P");
   call.operands[1] = {NotedShape{7, 7}};
   CHECK_EQ(rows("m n, _ -> m n, _", call), "S0 R S0 R, S1 R S1 R");
   give_outputs(call, {NotedShape{4, 8}, std::nullopt});
