@@ -17,6 +17,8 @@ __all__ = ["exit_code", "print_reports", "values", "write_scripts"]
 
 # Beyond so many ops only those are listed of which there is something to say.
 _LISTED = 40
+# Of the findings of one kind of one op.
+_SHOWN = 8
 
 
 def exit_code(reports: Sequence[OpReport]) -> int:
@@ -122,8 +124,11 @@ def _details(report: OpReport, show_missing: bool, scripts: dict[int, Path]) -> 
     if report.skipped and (report.error or show_missing):
         reasons = ", ".join(f"{reason} ({count})" for reason, count in report.skipped.items())
         yield f"  left out: {reasons}"
-    for finding in shown:
-        yield from _finding_lines(finding, scripts.get(id(finding)))
+    for findings in (report.unsound, report.missing if show_missing else []):
+        for finding in findings[:_SHOWN]:
+            yield from _finding_lines(finding, scripts.get(id(finding)))
+        if len(findings) > _SHOWN:
+            yield f"  and {len(findings) - _SHOWN} more of the kind (--json has all)"
 
 
 def _finding_lines(finding: Finding, script: Path | None) -> Iterator[str]:
