@@ -11,8 +11,8 @@ import torch
 
 from .._torch import Partial, Placement, Replicate
 from ..kinds import is_partial, is_shard
-from .compare import difference, is_rounded, largest
 from .calls import SORTED
+from .compare import difference, is_rounded, largest
 from .execution import Executable, Outcome, expected_of
 from .partials import Untestable
 from .ranks import Mismatch, join, local_shapes, split, summed_scale
