@@ -32,8 +32,12 @@ _STRINGS = {
     "interpolation": "linear",
 }
 _FLOATS = {"eps": 1e-5, "p": 2.0, "beta1": 0.9, "beta2": 0.99, "lr": 0.1, "dropout_p": 0.0}
-# Tensors of no dims, which say how often an optimizer has been called.
-_COUNTERS = ("state_steps", "step")
+# From 6 to the 12 of an output size: kernels that are told otherwise read beyond their operands.
+_FLOATS |= dict.fromkeys(("scales", "scales_d", "scales_h", "scales_w"), 2.0)
+# Tensors of no dims, of optimizers. Where an infinity was found they do nothing.
+_SCALARS = {"state_steps": 1.0, "step": 1.0, "lr": 0.1, "grad_scale": 2.0, "found_inf": 0.0}
+# Tensors of the shape that an argument names.
+_OF_NORMALIZED_SHAPE = ("weight", "bias")
 # Lists that are empty unless a flag says otherwise.
 _EMPTY = ("max_exp_avg_sqs",)
 
@@ -78,11 +82,14 @@ class _Filling:
     def __post_init__(self) -> None:
         self._generator = torch.Generator().manual_seed(self.seed)
         self._tensors = 0
+        self._of_last_dim: Sequence[str] = ()
 
     def arguments(self, op: OpOverload) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments by position and by name; the rest keep their defaults."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
+        if any(argument.name == "normalized_shape" for argument in op._schema.arguments):
+            self._of_last_dim = _OF_NORMALIZED_SHAPE
         skipped = False  # a positional argument: those after it go by name
         for argument in op._schema.arguments:
             kind = str(argument.type)
@@ -126,15 +133,16 @@ class _Filling:
         raise _NoValue
 
     def _tensor(self, name: str) -> torch.Tensor:
-        if name in _COUNTERS:
-            return torch.ones((), dtype=torch.float32)
+        if name in _SCALARS:
+            return torch.tensor(_SCALARS[name], dtype=torch.float32)
+        shape = self.shape[-1:] if name in self._of_last_dim else self.shape
         dtype = self.dtypes[min(self._tensors, 1)]
         self._tensors += 1
         if dtype == torch.bool:
-            return torch.rand(self.shape, generator=self._generator) > 0.5
+            return torch.rand(shape, generator=self._generator) > 0.5
         if dtype == torch.int64:  # within any dim, were it an index
-            return torch.randint(0, min(self.shape), self.shape, generator=self._generator)
-        return torch.rand(self.shape, dtype=dtype, generator=self._generator) * 1.5 + 0.1
+            return torch.randint(0, min(self.shape), shape, generator=self._generator)
+        return torch.rand(shape, dtype=dtype, generator=self._generator) * 1.5 + 0.1
 
     def _int(self, name: str) -> int:
         if "dim" in name or name == "axis":

@@ -32,6 +32,7 @@ __all__ = [
 Layout = tuple[Placement, ...]
 
 
+_ADDED = ("sum", "avg")
 _SETS_OF_DATA = 2
 _ROUNDS = 6
 
@@ -90,12 +91,24 @@ def _turned_exactly(operand: torch.Tensor) -> torch.Tensor:
 
 
 def _turned(operand: torch.Tensor) -> torch.Tensor:
-    """Floats of the other sign and scale; integers beside them may be indices."""
+    """Floats of the other sign and scale; integers beside them may be indices.
+
+    What is sorted along its last dim is so again: an op may search in it.
+    """
     dtype = operand.dtype
     if not is_rounded(dtype) or dtype.itemsize < 2:
         return operand
+    values = operand * -1.37
+    if _is_sorted(operand):
+        values = values.flip(-1)
     turned = torch.empty_like(operand)
-    return turned.copy_(operand * -1.37)
+    return turned.copy_(values)
+
+
+def _is_sorted(tensor: torch.Tensor) -> bool:
+    if tensor.ndim == 0 or tensor.is_complex():
+        return False
+    return bool((tensor[..., 1:] >= tensor[..., :-1]).all())
 
 
 class Simulation:
@@ -210,6 +223,8 @@ class Simulation:
             joined = join(local, layout, self.sizes, whole.shape)
         except Mismatch as error:
             return str(error)
+        if any(is_partial(p) and p.reduce_op in _ADDED for p in layout):  # type: ignore[attr-defined]
+            joined = _with_lost_infinities(joined, whole)
         return difference(joined, whole, max(scale, summed_scale(local, layout)))
 
     def written_mismatch(self, made: Sequence[Outcome], inputs: tuple[Layout, ...]) -> str | None:
@@ -248,6 +263,15 @@ class Simulation:
             if reason is not None:
                 return reason if len(outputs) == 1 else f"output {index}: {reason}"
         return self.written_mismatch(made, inputs)
+
+
+def _with_lost_infinities(summed: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
+    """The sum with an infinity or NaN of the whole tensor where it has another one: 5 / 0 is not
+    2 / 0 + 3 / 0 where one part is negative, and no rule of a linear op asks for divisors."""
+    if not is_rounded(whole.dtype) or summed.shape != whole.shape:
+        return summed
+    lost = ~(whole.isfinite() | summed.isfinite())
+    return torch.where(lost, whole, summed) if bool(lost.any()) else summed
 
 
 def _failure(rank: int, operands: Sequence[torch.Tensor], error: Exception) -> str:

@@ -258,3 +258,22 @@ def test_what_is_asked_of_outputs_is_kept() -> None:
         settings = Settings(missing=False)
         assert check(aten.relu.default, (torch.randn(6, 7),), settings=settings).rows == 0
         assert check(aten.relu.default, (torch.randn(6, 6),), settings=settings).unsound
+
+
+def test_what_is_sorted_stays_so_in_other_data(rule: Register) -> None:
+    """A search in halves of what is sorted finds two places, which add up."""
+    rule(aten.bucketize.Tensor, [[P("sum"), R, X(0)]])
+    boundaries = torch.tensor([-3.0, -1.0, 0.5, 0.6, 2.0, 4.0])
+    report = check(aten.bucketize.Tensor, (torch.randn(20) * 3, boundaries))
+    assert report.unsound == []
+    assert report.rows > 0
+
+
+def test_infinities_that_a_sum_loses_are_no_fault(rule: Register) -> None:
+    """5 / 0 is not 7 / 0 + -2 / 0; a wrong row is wrong elsewhere too."""
+    call = (torch.randint(-9, 9, (6, 8)), torch.arange(48).reshape(6, 8) % 7)
+    settings = Settings(missing=False)
+    rule(aten.div.Tensor, [[P("sum"), P("sum"), R]])
+    assert check(aten.div.Tensor, call, settings=settings).unsound == []
+    rule(aten.div.Tensor, [[P("sum"), R, P("sum")]])
+    assert check(aten.div.Tensor, call, settings=settings).unsound
