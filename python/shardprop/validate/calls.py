@@ -10,10 +10,7 @@ import torch
 from .. import _torch
 from .._torch import OpOverload
 
-__all__ = ["SORTED", "Call"]
-
-# Arguments that are searched in by halving: what is found means something if they are sorted.
-SORTED = frozenset({"boundaries", "sorted_sequence"})
+__all__ = ["Call"]
 
 
 @dataclass(frozen=True)

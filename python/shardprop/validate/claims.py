@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 
@@ -23,6 +24,7 @@ from ..decision import rule_of
 from ..kinds import is_shard
 from ..op_facts import op_facts
 from ..propagator import propagate_sharding
+from ..registered import RegisteredRule
 from ..rules import RowRule
 from ..specs import make_spec
 from .candidates import shard
@@ -53,6 +55,22 @@ class Claims:
     skipped: Counter[str] = field(default_factory=Counter)
 
 
+class _Ask(NamedTuple):
+    """A placeholder that asks something of sizes, and the tensor whose sizes they are.
+
+    Attributes:
+        cell: The placeholder.
+        shape: The shape of the whole tensor.
+        place: Its place among the outputs, or the operands.
+        is_output: Is it among the outputs?
+    """
+
+    cell: Any
+    shape: tuple[int, ...]
+    place: int
+    is_output: bool
+
+
 def kind_of_rule(op: _torch.OpOverload, which: Which) -> str:
     """What claims the rows, in the words of `OpReport.rule`."""
     single = registry.single_dim_rule(op)
@@ -81,6 +99,8 @@ class Claimant:
         self._aliases = executable.alias_of(self._outputs)
         self._factors = settings.strided_factors
         self._active = settings.rule == "active"
+        self._expected = expected.outputs
+        self._asks: dict[Row, list[_Ask]] = {}
         self._rule = None if op_facts(executable.call.op).is_list_op else self._listing_rule()
 
     def _listing_rule(self) -> Any | None:
@@ -125,7 +145,7 @@ class Claimant:
             _is_shardable(operand.shape, layout, sizes)
             for operand, layout in zip(self._executable.operands, layouts, strict=True)
         )
-        return list(rows) if fits else None
+        return list(rows) if fits and self._fulfils(sizes, rows) else None
 
     def _is_usable(self, row: Row) -> bool:
         """May torch use the row: has an output that is an operand that operand's placement?"""
@@ -142,7 +162,7 @@ class Claimant:
         call = self._executable.call
         args = tuple(_as_meta(arg) for arg in call.args)
         kwargs = {name: _as_meta(value) for name, value in call.kwargs.items()}
-        for row in rule.func(call.op, args, kwargs):
+        for row in self._listed(rule, args, kwargs):
             outputs = len(row) - len(self._executable.operands)
             asked = row[outputs:]
             if outputs < 0 or any(placement is None for placement in asked):
@@ -152,8 +172,42 @@ class Claimant:
                 claimed = Row(self._per_tensor(filled[:outputs]), tuple(filled[outputs:]))
                 if is_replicated(claimed.inputs):
                     continue
-                if _applies(claimed.inputs, asked, self._executable.operands, rule, ranks):
+                if not _applies(claimed.inputs, self._executable.operands, rule, ranks):
+                    continue
+                asks = self._asks_of(row[:outputs], asked)
+                if self._asks.setdefault(claimed, asks) and not asks:
+                    self._asks[claimed] = []  # the same row, listed without asking anything
+                if self._fulfils((ranks,), [claimed]):
                     found.rows.append(claimed)
+
+    def _listed(self, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
+        """The rows of a call: all that the core would have, where a rule shows torch but some."""
+        op = self._executable.call.op
+        if not isinstance(rule, RegisteredRule):
+            return cast(Sequence[Any], rule.func(op, args, kwargs))
+        metas = [None if made is None else _meta(made) for made in self._expected]
+        return rule.rows(op, args, kwargs, metas or None)
+
+    def _asks_of(self, outputs: Sequence[Any], inputs: Sequence[Any]) -> list[_Ask]:
+        """What the placeholders of a row ask for."""
+        made = zip(self._per_tensor(outputs), self._expected, strict=False)
+        given = zip(inputs, self._executable.operands, strict=True)
+        return [
+            _Ask(cell, whole.shape, place, is_output)
+            for pairs, is_output in ((made, True), (given, False))
+            for place, (cell, whole) in enumerate(pairs)
+            if whole is not None and getattr(cell, "is_constrained", False)
+        ]
+
+    def _fulfils(self, sizes: tuple[int, ...], rows: Sequence[Row]) -> bool:
+        """Does every rank hold what the rows ask for? Several mesh dims may cut one tensor dim, so
+        it is a question to all of them at once."""
+        for ask in itertools.chain.from_iterable(self._asks.get(row, ()) for row in rows):
+            layout = [(row.outputs if ask.is_output else row.inputs)[ask.place] for row in rows]
+            held = local_shapes(ask.shape, layout, sizes)  # type: ignore[arg-type]
+            if not _is_enough([shape[ask.cell.dim] for shape in held], ask.cell):
+                return False
+        return True
 
     def _per_tensor(self, outputs: Sequence[Placement | None]) -> tuple[Placement | None, ...]:
         """One for each output: a row may have one for all of a list."""
@@ -244,36 +298,27 @@ def _filled(row: Sequence[Any], factors: Sequence[int]) -> Iterator[list[Any]]:
 
 
 def _applies(
-    inputs: Sequence[Placement],
-    asked: Sequence[Any],
-    operands: Sequence[torch.Tensor],
-    rule: Any,
-    ranks: int,
+    inputs: Sequence[Placement], operands: Sequence[torch.Tensor], rule: Any, ranks: int
 ) -> bool:
     """Would torch take these placements where the operands have them already?"""
-    for placement, ask, operand in zip(inputs, asked, operands, strict=True):
+    for placement, operand in zip(inputs, operands, strict=True):
         if not is_shard(placement):
             continue
         dim: int = placement.dim  # type: ignore[attr-defined]
         if not 0 <= dim < operand.ndim:
             return False
-        size = operand.shape[dim]
         factor = int(getattr(placement, "split_factor", 1))
-        if not rule.allow_uneven_sharding and size < ranks * factor:
-            return False
-        if getattr(ask, "is_constrained", False) and not _fulfils(size, factor, ranks, ask):
+        if not rule.allow_uneven_sharding and operand.shape[dim] < ranks * factor:
             return False
     return True
 
 
-def _fulfils(size: int, factor: int, ranks: int, ask: Any) -> bool:
-    """Does every rank hold what a constrained placeholder asks for?"""
-    placement = shard(0, factor if factor > 1 else 0)
-    local = [shape[0] for shape in local_shapes((size,), [placement], [ranks])]
+def _is_enough(local: Sequence[int], placeholder: Any) -> bool:
+    """Do these sizes on the ranks fulfil what a constrained placeholder asks for?"""
     return (
-        (not ask.even or len(set(local)) == 1)
-        and min(local) >= ask.min_local
-        and all(length % ask.multiple_of == 0 for length in local)
+        (not placeholder.even or len(set(local)) == 1)
+        and min(local) >= placeholder.min_local
+        and all(length % placeholder.multiple_of == 0 for length in local)
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .._torch import OpOverload
-from .calls import SORTED, Call
+from .calls import Call
 from .trial import accepted
 
 __all__ = ["made_up"]
@@ -32,10 +32,12 @@ _STRINGS = {
     "interpolation": "linear",
 }
 _FLOATS = {"eps": 1e-5, "p": 2.0, "beta1": 0.9, "beta2": 0.99, "lr": 0.1, "dropout_p": 0.0}
-# Tensors of no dims: how often an optimizer has been called, what its gradients are scaled by.
-_SINGLE = ("state_steps", "step", "grad_scale", "found_inf")
-# Of the dims that are normalized.
-_NORMALIZED = ("weight", "bias")
+# From 6 to the 12 of an output size: kernels that are told otherwise read beyond their operands.
+_FLOATS |= dict.fromkeys(("scales", "scales_d", "scales_h", "scales_w"), 2.0)
+# Tensors of no dims, of optimizers. Where an infinity was found they do nothing.
+_SCALARS = {"state_steps": 1.0, "step": 1.0, "lr": 0.1, "grad_scale": 2.0, "found_inf": 0.0}
+# Tensors of the shape that an argument names.
+_OF_NORMALIZED_SHAPE = ("weight", "bias")
 # Lists that are empty unless a flag says otherwise.
 _EMPTY = ("max_exp_avg_sqs",)
 
@@ -80,14 +82,15 @@ class _Filling:
     def __post_init__(self) -> None:
         self._generator = torch.Generator().manual_seed(self.seed)
         self._tensors = 0
-        self._normalizes = False
+        self._of_last_dim: Sequence[str] = ()
 
     def arguments(self, op: OpOverload) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments by position and by name; the rest keep their defaults."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
+        if any(argument.name == "normalized_shape" for argument in op._schema.arguments):
+            self._of_last_dim = _OF_NORMALIZED_SHAPE
         skipped = False  # a positional argument: those after it go by name
-        self._normalizes = any(a.name == "normalized_shape" for a in op._schema.arguments)
         for argument in op._schema.arguments:
             kind = str(argument.type)
             if argument.is_out:
@@ -117,8 +120,6 @@ class _Filling:
                 return self._int(name)
             case "number" | "Scalar":
                 return 2 if self.variant else 0.5
-            case "float" if name.startswith("scale") and kind.startswith("Optional["):
-                return None  # one that contradicts the sizes lets kernels read outside
             case "float":
                 return _FLOATS.get(name, 0.5)
             case "bool":
@@ -132,15 +133,11 @@ class _Filling:
         raise _NoValue
 
     def _tensor(self, name: str) -> torch.Tensor:
-        if name in _SINGLE:
-            return torch.ones((), dtype=torch.float32)
+        if name in _SCALARS:
+            return torch.tensor(_SCALARS[name], dtype=torch.float32)
+        shape = self.shape[-1:] if name in self._of_last_dim else self.shape
         dtype = self.dtypes[min(self._tensors, 1)]
         self._tensors += 1
-        shape = self.shape[-1:] if self._normalizes and name in _NORMALIZED else self.shape
-        made = self._filled(shape, dtype)
-        return made.sort(-1).values if name in SORTED else made
-
-    def _filled(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
         if dtype == torch.bool:
             return torch.rand(shape, generator=self._generator) > 0.5
         if dtype == torch.int64:  # within any dim, were it an index

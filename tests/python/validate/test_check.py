@@ -12,6 +12,7 @@ from torch.distributed.tensor import Partial as P
 from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
 from torch.distributed.tensor._ops.single_dim_strategy import _SingleDimStrategyInfo
 
+import shardprop
 from shardprop import _torch
 from shardprop.placeholder import ShardingPlaceholder
 from shardprop.validate.calls import Call
@@ -220,3 +221,59 @@ def test_no_call_is_begun_after_the_deadline() -> None:
     report = check_op(aten.relu.default, calls, deadline=time.monotonic() - 1)
     assert report.calls == 0
     assert report.error == "time limit"
+
+
+@pytest.mark.parametrize(
+    ("reduce_op", "unsound"), [("avg", set()), ("max", {"S(0) -> P(max)", "_S(0, 2) -> P(max)"})]
+)
+def test_rows_of_registered_rules_that_ask_of_sizes_are_tried(
+    reduce_op: str, unsound: set[str]
+) -> None:
+    """torch is not shown these rows, for it cannot ask; the core uses them."""
+    with shardprop.temporary_rules():
+        row = [P(reduce_op), shardprop.ShardingPlaceholder(0, even=True)]
+        shardprop.register_single_dim_rule(aten.mean.default, override=True)(lambda *_: [row])
+        settings = Settings(missing=False)
+        report = check(aten.mean.default, (torch.randn(12, 8),), settings=settings)
+    assert {text for rows, _ in wrong(report) for text in rows} == unsound
+    assert report.rows == 2
+
+
+def test_what_is_asked_holds_on_all_mesh_dims_together() -> None:
+    """Six elements are even on two ranks, and their halves are not."""
+    with shardprop.temporary_rules():
+        rows = [[P("avg"), shardprop.ShardingPlaceholder(0, even=True)]]
+        shardprop.register_single_dim_rule(aten.mean.default, override=True)(lambda *_: rows)
+        settings = Settings(ranks=(2,), composed=(2, 2), missing=False)
+        report = check(aten.mean.default, (torch.randn(6, 8),), settings=settings)
+    assert report.unsound == []
+    assert report.rows == 1
+
+
+def test_what_is_asked_of_outputs_is_kept() -> None:
+    """An output of seven elements is never even, so the row, which is wrong, is never used."""
+    with shardprop.temporary_rules():
+        rows = [[shardprop.ShardingPlaceholder(1, even=True), shardprop.ShardingPlaceholder(0)]]
+        shardprop.register_single_dim_rule(aten.relu.default, override=True)(lambda *_: rows)
+        settings = Settings(missing=False)
+        assert check(aten.relu.default, (torch.randn(6, 7),), settings=settings).rows == 0
+        assert check(aten.relu.default, (torch.randn(6, 6),), settings=settings).unsound
+
+
+def test_what_is_sorted_stays_so_in_other_data(rule: Register) -> None:
+    """A search in halves of what is sorted finds two places, which add up."""
+    rule(aten.bucketize.Tensor, [[P("sum"), R, X(0)]])
+    boundaries = torch.tensor([-3.0, -1.0, 0.5, 0.6, 2.0, 4.0])
+    report = check(aten.bucketize.Tensor, (torch.randn(20) * 3, boundaries))
+    assert report.unsound == []
+    assert report.rows > 0
+
+
+def test_infinities_that_a_sum_loses_are_no_fault(rule: Register) -> None:
+    """5 / 0 is not 7 / 0 + -2 / 0; a wrong row is wrong elsewhere too."""
+    call = (torch.randint(-9, 9, (6, 8)), torch.arange(48).reshape(6, 8) % 7)
+    settings = Settings(missing=False)
+    rule(aten.div.Tensor, [[P("sum"), P("sum"), R]])
+    assert check(aten.div.Tensor, call, settings=settings).unsound == []
+    rule(aten.div.Tensor, [[P("sum"), R, P("sum")]])
+    assert check(aten.div.Tensor, call, settings=settings).unsound

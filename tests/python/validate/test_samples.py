@@ -174,3 +174,30 @@ class TestTheUsersOwn:
     def test_a_module_that_registers_nothing_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(FileError, match="which registers none"):
             rules_registered_by(self.write(tmp_path, ""))
+
+
+def test_scales_are_those_of_the_sizes_beside_them() -> None:
+    """Told otherwise, kernels read beyond their operands, and give other numbers every time."""
+    calls = list(made_up(aten._upsample_bicubic2d_aa.default))
+    given = [call for call in calls if len(call.args) == 5]
+    assert given
+    for image, size, _, *scales in (call.args for call in given):
+        assert [size[0] / image.shape[-2], size[1] / image.shape[-1]] == scales
+
+
+def test_a_weight_has_the_shape_that_is_normalized() -> None:
+    calls = list(made_up(aten._fused_rms_norm.default))
+    weights = [(x, w) for x, shape, w, _ in (call.args for call in calls) if w is not None]
+    assert weights
+    assert all(w.shape == x.shape[-1:] for x, w in weights)
+
+
+def test_optimizers_are_told_of_a_scale_and_of_no_infinity() -> None:
+    call = next(
+        c for c in made_up(aten._fused_adamw_.default) if c.kwargs.get("grad_scale") is not None
+    )
+    assert call.kwargs["grad_scale"].shape == call.kwargs["found_inf"].shape == ()
+    assert float(call.kwargs["found_inf"]) == 0.0
+    alone.run(call.op, call.args, call.kwargs, operands := [t.clone() for t in call.tensors])
+    changed = alone.run(call.op, call.args, call.kwargs, operands)
+    assert not torch.equal(changed[0], operands[0])
