@@ -16,6 +16,7 @@ from ..._torch import DataDependentError, DTensorSpec, OpOverload, Partial, Plac
 from ...bounded import BoundedMap
 from ...engine import NoStrategyError, Question
 from ...errors import ShardpropError
+from ...kinds import is_shard
 from ..follow import REPLICATE, Candidate, FollowRule
 from . import dim_map as maps
 from . import reshape
@@ -103,7 +104,17 @@ def follow_view(
         raise Declined("a size of zero") from error
     except DataDependentError as error:
         raise Declined("a size that is known only when the program runs") from error
-    return wanted, wanted if view.keeps_dims else output
+    return wanted, _on_their_dims(wanted, output) if view.keeps_dims else output
+
+
+def _on_their_dims(
+    wanted: tuple[Placement, ...], output: tuple[Placement, ...]
+) -> tuple[Placement, ...]:
+    """The output placements, with shards back where they were."""
+    return tuple(
+        before if is_shard(before) and (not is_shard(after) or after.dim != before.dim) else after  # type: ignore[attr-defined]
+        for before, after in zip(wanted, output, strict=True)
+    )
 
 
 def _reduced(placements: tuple[Placement, ...], kinds: frozenset[str]) -> tuple[Placement, ...]:
