@@ -101,6 +101,12 @@ FAULTS = [
         (SCORES[..., None], TARGET[:, None, None].expand(6, 4, 1).contiguous(), WEIGHT, 1, -100),
         "S(0), S(0), R -> P(avg), P(sum)",
     ),
+    Fault(aten.gather.default, (F, 1, INTS[:3, :4].clamp(0, 5)), "S(0), S(0) -> S(0)"),
+    Fault(
+        aten.scatter_add.default,
+        (F, 1, INTS.clamp(0, 5), torch.cat([F, F + 1])),
+        "S(0), S(0), S(0) -> S(0)",
+    ),
     Fault(aten.cat.default, ([F, BOOLS],), "P(sum), P(sum) -> P(sum)"),
     Fault(aten.stack.default, ([F, BOOLS],), "P(sum), P(sum) -> P(sum)"),
 ]

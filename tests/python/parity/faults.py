@@ -233,6 +233,24 @@ def weighted_mean(case: Case, theirs: Outcome, ours: Outcome) -> bool:
     return any(_cuts(scores, dim) for dim in range(scores.sketch.ndim) if dim != channel)
 
 
+INDEXED = (aten.gather.default, aten.scatter_add.default)
+
+
+def indexed_by_another_size(case: Case, theirs: Outcome, ours: Outcome) -> bool:
+    """Is torch's output sharded on a dim whose size is not that of all other operands?"""
+    dim, output = case.args[1], theirs.output
+    if not isinstance(dim, int) or not isinstance(output, tuple) or output[:1] != ("spec",):
+        return False
+    shapes = [operand.sketch.shape for operand in case.operands()]
+    ndim = len(shapes[0])
+    differing = [
+        d
+        for d in range(ndim)
+        if d != dim % ndim and len({shape[d] for shape in shapes if len(shape) == ndim}) > 1
+    ]
+    return any(str(p).startswith((f"S({d})", f"SS({d},")) for p in output[2] for d in differing)
+
+
 JOINING = (aten.cat.default, aten.stack.default)
 
 

@@ -156,6 +156,14 @@ KNOWN: tuple[Known, ...] = (
         within=1500,
     ),
     Known(
+        "shards of an index and of what it indexes",
+        "torch shards gather and scatter_add on a dim that the index does not run along, without "
+        "a look at its sizes: where they differ, so do the elements that a rank holds of each.",
+        faults.indexed_by_another_size,
+        faults.INDEXED,
+        within=1500,
+    ),
+    Known(
         "bools joined with numbers",
         "torch lets a pending sum of bools, a logical or, become one of numbers in cat and stack.",
         faults.joined_bools,
