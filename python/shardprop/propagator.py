@@ -125,7 +125,7 @@ def enable(*, policy: str = "torch", strict: bool = False) -> None:
     Clears torch's caches of decisions, so that what follows is decided by the core.
 
     Args:
-        policy: ``"torch"``: the decision is torch's own, bit for bit.
+        policy: ``"torch"``: the decision is torch's own, bit for bit, where its values are right.
         strict: Raise instead of going to torch's code where the core declines an op that has a
             single-dim rule.
 

@@ -20,6 +20,7 @@ from .._torch import (
     Replicate,
 )
 from ..engine import GivenRows, NoStrategyError, OutputMeta
+from ..errors import RefusedPlacementError
 from .by_rows import ByRows, Layout, Layouts, NotPlain, recorded
 from .program import Call, Declined, OrderMatters, Program, Refused, fill
 
@@ -175,4 +176,4 @@ def _drops_try(error: Exception) -> bool:
     """Does torch drop a combination of placements for this error, rather than the whole op?"""
     if isinstance(error, NotImplementedError | DataDependentError):
         return False  # these are RuntimeErrors, too
-    return isinstance(error, RuntimeError | KeyError | IndexError)
+    return isinstance(error, RuntimeError | KeyError | IndexError | RefusedPlacementError)

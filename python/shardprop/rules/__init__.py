@@ -6,6 +6,7 @@ from .. import registry
 from .._torch import OpOverload
 from . import (
     attention,
+    bits,
     indexing,
     joining,
     layouts,
@@ -24,6 +25,7 @@ __all__ = ["FollowRule", "RowRule", "own_rule"]
 
 _FAMILIES = (
     attention,
+    bits,
     indexing,
     joining,
     layouts,

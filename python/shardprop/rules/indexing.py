@@ -27,7 +27,9 @@ def _gather(_: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> lis
         rows.append([masked, S(dim), masked])
     rows.append([S(dim), R, S(dim)])
     if len(shape) == len(index_shape):
-        rows += [same_row(S(d), 3) for d in range(len(shape)) if d != dim]
+        # torch does not compare the sizes: where they differ, the shards are of other elements.
+        same = (d for d in range(len(shape)) if d != dim and shape[d] == index_shape[d])
+        rows += [same_row(S(d), 3) for d in same]
     return rows
 
 
@@ -50,12 +52,13 @@ def _scatter(_: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
 
 
 def _scatter_add(_: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Row]:
-    shape, index_shape = args[0].shape, args[2].shape
+    shape, index_shape, source = args[0].shape, args[2].shape, args[3].shape
     dim = normal_dim(args[1], len(shape))
     rows: list[Row] = [same_row(R, 4)]
     if len(shape) == len(index_shape):
         same = (d for d in range(len(shape)) if d != dim and shape[d] == index_shape[d])
-        rows += [same_row(S(d), 4) for d in same]
+        # torch does not look at the source, which may be larger than the index.
+        rows += [same_row(S(d), 4) for d in same if source[d] == index_shape[d]]
     return rows
 
 

@@ -18,6 +18,7 @@ from .follow import (
     argument,
     normal_dim,
 )
+from .pending import passes_conversion
 from .slicing import all_but
 
 __all__ = ["RULES"]
@@ -25,11 +26,23 @@ __all__ = ["RULES"]
 aten = torch.ops.aten
 
 
+def _partials_pass(question: Question) -> bool:
+    """Do pending reductions pass the conversion to the dtype of the output?"""
+    to = getattr(question.meta, "dtype", None)
+    return to is None or all(
+        passes_conversion(p.reduce_op, spec.tensor_meta.dtype, to)
+        for spec in question.args[0]
+        for p in spec.placements
+        if isinstance(p, Partial)
+    )
+
+
 def _cat(question: Question) -> list[Candidate]:
     """Every tensor may set the example for the others, but the joined dim must be whole."""
     specs: list[DTensorSpec] = question.args[0]
     ndim = specs[0].ndim
     axes = all_but(normal_dim(argument(question, 1, 0), ndim), max(spec.ndim for spec in specs))
+    axes = Axes(axes.dims, keeps_partial=_partials_pass(question))
     distinct = dict(zip(alike(specs), specs, strict=True)).values()
     examples = dict.fromkeys(axes.follow_all(spec.placements)[0] for spec in distinct)
     return [Candidate((wanted,), (wanted,) * len(specs)) for wanted in examples]
@@ -57,7 +70,8 @@ def _stack(question: Question) -> Candidate:
         for column in zip(*(spec.placements for spec in specs), strict=True)
     )
     axes = Axes(tuple(d + (d >= dim) for d in range(specs[0].ndim)))
-    _, out = axes.follow_all(merged)
+    axes = Axes(axes.dims, keeps_partial=_partials_pass(question))
+    merged, out = axes.follow_all(merged)
     return Candidate((out,), (merged,) * len(specs))
 
 

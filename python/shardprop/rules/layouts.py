@@ -5,9 +5,12 @@ from __future__ import annotations
 import torch
 
 from .. import _core
-from .._torch import DTensorSpec, Partial
+from .._torch import DTensorSpec, OpOverload, Partial, Placement
 from ..engine import Question
+from ..errors import RefusedPlacementError
+from ..kinds import is_shard
 from .follow import REPLICATE, Axes, Axis, Candidate, FollowRule, Placements, unary
+from .pending import stands_for_itself
 
 __all__ = ["RULES"]
 
@@ -44,8 +47,44 @@ def _new(question: Question) -> Candidate:
         raise _core.Unsupported("factory whose shape is no list")
     takes_over = spec.is_sharded() or question.op in _UNINITIALIZED
     if tuple(spec.shape) == tuple(shape) and takes_over:
-        return Candidate((placements,), (placements,), costs=(_FACTORY_BONUS,))
+        content = _content(question, placements)
+        return Candidate((content,), (placements,), costs=(_FACTORY_BONUS,))
     return Candidate(((REPLICATE,) * len(placements),), (placements,), costs=(0.0,))
+
+
+def _content(question: Question, placements: Placements) -> Placements:
+    """Without the Partials that the number which every rank writes would not stand for."""
+    if question.op is aten.new_ones.default:
+        value = 1
+    elif question.op is aten.new_full.default:
+        value = question.args[2]
+    else:
+        return placements  # zeros, or nothing yet
+    dtype = getattr(question.meta, "dtype", torch.float32)
+    return tuple(
+        REPLICATE if isinstance(p, Partial) and not stands_for_itself(p, dtype, value) else p
+        for p in placements
+    )
+
+
+def _fill(question: Question) -> Candidate:
+    """What all ranks write, whatever it is: torch's cache keys leave the number out."""
+    candidate = _same(question)
+    spec: DTensorSpec = question.args[0]
+    dtype = spec.tensor_meta.dtype if spec.tensor_meta is not None else torch.float32
+    for mesh_dim, placement in enumerate(spec.placements):
+        if isinstance(placement, Partial) and not stands_for_itself(placement, dtype):
+            raise _refused(question.op, "self", mesh_dim, placement)
+    return candidate
+
+
+def _refused(op: OpOverload, name: str, mesh_dim: int, placement: Placement) -> Exception:
+    return RefusedPlacementError(
+        f"{op}: Expected an operand {name!r} that the op can write where it is, got {placement} on "
+        f"mesh dim {mesh_dim}: every rank writes the same, which together would be another tensor. "
+        "An operand that is written into is not moved: redistribute it before the call, to "
+        "Replicate() on that mesh dim."
+    )
 
 
 def _transpose(_: Question, spec: DTensorSpec) -> Axes:
@@ -68,8 +107,13 @@ def _compare(question: Question) -> Candidate:
 
 
 def _identity_out(question: Question) -> Candidate:
-    """``eye(n, m, out=...)``: the layout of the tensor that it writes."""
-    return Candidate((question.kwargs["out"].placements,), ())
+    """``eye(n, m, out=...)``: every rank writes all of it."""
+    placements = question.kwargs["out"].placements
+    for mesh_dim, placement in enumerate(placements):
+        is_sum = isinstance(placement, Partial) and placement.reduce_op == "sum"
+        if is_shard(placement) or is_sum:
+            raise _refused(question.op, "out", mesh_dim, placement)
+    return Candidate((placements,), ())
 
 
 _UNINITIALIZED = (aten.new_empty.default, aten.new_empty_strided.default)
@@ -82,8 +126,6 @@ RULES = {
             aten.detach.default,
             aten.detach_.default,
             aten.empty_like.default,
-            aten.fill_.Scalar,
-            aten.view.dtype,
             aten.zero_.default,
             prims.view_of.default,
         ),
@@ -121,6 +163,7 @@ RULES = {
         unary(_whole),
     ),
     aten.t.default: unary(_transpose),
+    aten.fill_.Scalar: FollowRule(_fill),
     aten.equal.default: FollowRule(_compare),
     aten.is_same_size.default: FollowRule(_compare),
     aten.eye.m_out: FollowRule(_identity_out),

@@ -26,6 +26,8 @@ aten = torch.ops.aten
 
 # The values of the `reduction` argument.
 _NONE, _MEAN = 0, 1
+# The `ignore_index` of a call that does not name one.
+_DEFAULT_IGNORED = -100
 
 
 def _settled(axes: Axes) -> Axes:
@@ -64,7 +66,7 @@ def _summed(target: Placements, reduced: Placement) -> Placements:
 
 
 def _nll_loss(question: Question) -> Candidate:
-    scores, target, weight, reduction, _ = question.args
+    scores, target, weight, reduction, ignored = question.args
     wanted, target_wanted = _input_and_target(scores)
     operands = [wanted, target_wanted]
     if weight is not None:
@@ -73,6 +75,12 @@ def _nll_loss(question: Question) -> Candidate:
         return Candidate((target_wanted, (REPLICATE,) * len(wanted)), tuple(operands))
     if reduction == _MEAN and not _torch.is_evenly_shardable(target, target_wanted):
         raise _core.Unsupported("mean of a loss over uneven shards, which torch refuses")
+    is_weighted = weight is not None or ignored != _DEFAULT_IGNORED
+    if reduction == _MEAN and is_weighted and any(map(is_shard, target_wanted)):
+        # Each rank would divide by the weight of its own targets. That also holds if some are
+        # ignored by default, but what the targets are is not known, and mostly none is.
+        whole = (REPLICATE,) * len(wanted)
+        return Candidate((whole, whole), (whole,) * len(operands))
     kind = Partial("avg" if reduction == _MEAN else "sum")
     outputs = (_summed(target_wanted, kind), _summed(target_wanted, Partial("sum")))
     return Candidate(outputs, tuple(operands))

@@ -1,4 +1,4 @@
-"""Pooling: batch and channels may be sharded, and an average is linear."""
+"""Pooling: batch and channels may be sharded, and an average of floats is linear."""
 
 from __future__ import annotations
 
@@ -37,12 +37,17 @@ _MAXIMUM = {
 _FRACTIONAL = {2: aten.fractional_max_pool2d.default, 3: aten.fractional_max_pool3d.default}
 
 
+def _is_rounded_down(operand: TensorMeta) -> bool:
+    """The average of integers is no sum of averages."""
+    return not (operand.dtype.is_floating_point or operand.dtype.is_complex)
+
+
 def _pool(pooled_dims: int, outputs: int) -> RowRule:
     def rows(_: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Row]:
         tensors = sum(isinstance(arg, TensorMeta) for arg in (*args, *kwargs.values()))
         width = outputs + tensors
         cells: list[Any] = [R, S(0)]
-        if outputs == 1:
+        if outputs == 1 and not _is_rounded_down(args[0]):
             cells += [P("sum"), P("avg")]
         has_batch_and_channels = len(args[0].shape) >= pooled_dims + 2
         if has_batch_and_channels:

@@ -12,12 +12,13 @@ from typing import Any
 import torch
 
 from .. import _core, _torch
-from .._torch import DTensorSpec, Partial, Placement, StridedShard
+from .._torch import DTensorSpec, Partial, Placement, StridedShard, TensorMeta
 from ..engine import Question
 from ..kinds import is_shard
 from .follow import Axes, Axis, FollowRule, argument, normal_dim, unary
+from .pending import passes_conversion
 
-__all__ = ["RULES", "reduced_axes"]
+__all__ = ["RULES", "is_even", "reduced_axes"]
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -50,15 +51,23 @@ def reduced_axes(ndim: int, dims: Sequence[int], keepdim: bool, reduced: Placeme
     return Axes(axes, reduced=reduced)
 
 
-def _is_linear(spec: DTensorSpec, dims: Sequence[int], reduce_op: str | None) -> bool:
-    """May every rank reduce its shard alone? Not if a Partial of another kind is pending, and not
-    for a mean whose shards differ in size."""
-    if any(isinstance(p, Partial) and p.reduce_op != reduce_op for p in spec.placements):
-        return False
-    return reduce_op != "avg" or all(_is_even(spec, dim) for dim in dims)
+def _is_linear(
+    spec: DTensorSpec, dims: Sequence[int], reduce_op: str | None, dtype: torch.dtype | None
+) -> bool:
+    """May every rank reduce its shard alone? Not if a Partial of another kind is pending, or one
+    that does not pass the conversion to `dtype`, and not for a mean whose shards differ in size."""
+    for placement in spec.placements:
+        if not isinstance(placement, Partial):
+            continue
+        if reduce_op is None or placement.reduce_op != reduce_op:
+            return False
+        if dtype is not None and not passes_conversion(reduce_op, _dtype(spec), dtype):
+            return False
+    return reduce_op != "avg" or all(is_even(spec, dim) for dim in dims)
 
 
-def _is_even(spec: DTensorSpec, dim: int) -> bool:
+def is_even(spec: DTensorSpec, dim: int, unit: int = 1) -> bool:
+    """Do all ranks hold as many units of `unit` elements of a dim?"""
     size: Any = spec.shape[dim]
     shards = 1
     for mesh_dim, placement in enumerate(spec.placements):
@@ -66,25 +75,41 @@ def _is_even(spec: DTensorSpec, dim: int) -> bool:
             shards *= spec.mesh.size(mesh_dim)
             if not isinstance(placement, StridedShard):
                 continue
-            if size % (placement.split_factor * shards) != 0:
+            if size % (placement.split_factor * shards * unit) != 0:
                 return False
-    return bool(size % shards == 0)
+    return bool(size % (shards * unit) == 0)
+
+
+def _dtype(spec: DTensorSpec) -> torch.dtype:
+    if spec.tensor_meta is None:
+        raise _core.Unsupported("operand without tensor metadata")
+    return spec.tensor_meta.dtype
 
 
 def _linear(
-    spec: DTensorSpec, dims: Sequence[int], keepdim: bool, reduce_op: str | None, result: Placement
+    spec: DTensorSpec,
+    dims: Sequence[int],
+    keepdim: bool,
+    passing: str | None,
+    result: Placement,
+    dtype: torch.dtype | None = None,
 ) -> Axes:
-    linear = _is_linear(spec, dims, reduce_op)
+    """Reduce shards to `result`, if Partials are pending that are all of kind `passing`."""
+    linear = _is_linear(spec, dims, passing, dtype)
     return reduced_axes(spec.ndim, dims, keepdim, result if linear else None)
 
 
-def _reduction(reduce_op: str) -> FollowRule:
-    """``op(self, dim, keepdim)``, linear with Partial(reduce_op)."""
+def _reduction(reduce_op: str, *, passes: bool = True) -> FollowRule:
+    """``op(self, dim, keepdim)``, linear with Partial(reduce_op), which `passes` unless the op
+    takes some elements for others."""
     result = Partial(reduce_op)
+    passing = reduce_op if passes else None
 
     def axes(question: Question, spec: DTensorSpec) -> Axes:
         dims = _reduced_dims(argument(question, 1, None), spec.ndim)
-        return _linear(spec, dims, bool(argument(question, 2, False)), reduce_op, result)
+        meta = question.meta
+        dtype = meta.dtype if isinstance(meta, TensorMeta) else None
+        return _linear(spec, dims, bool(argument(question, 2, False)), passing, result, dtype)
 
     return unary(axes)
 
@@ -119,45 +144,47 @@ def _keepdim_keyword(question: Question) -> bool:
     return bool(question.kwargs.get("keepdim", False))
 
 
-def _norm_result(order: Any) -> tuple[str | None, Placement]:
-    """The Partial kind that a norm goes with, if it is one of the plain ones, and its result."""
+def _norm_result(order: Any) -> Placement:
+    """What a norm leaves of a shard. No Partial passes: the elements lose their signs."""
     if order in (float("inf"), "inf"):
-        return "max", Partial("max")
+        return Partial("max")
     if order in (float("-inf"), "-inf"):
-        return "min", Partial("min")
+        return Partial("min")
     if not isinstance(order, (int, float)):
         raise _core.Unsupported("norm of an order that is no number")
-    return None, Partial("sum") if order == 0 else _torch.norm_partial(order)
+    return Partial("sum") if order == 0 else _torch.norm_partial(order)
 
 
 def _norm(question: Question, spec: DTensorSpec) -> Axes:
-    reduce_op, result = _norm_result(argument(question, 1, 2))
+    result = _norm_result(argument(question, 1, 2))
     dims = _reduced_dims(argument(question, 2, None), spec.ndim)
-    return _linear(spec, dims, bool(argument(question, 3, False)), reduce_op, result)
+    return _linear(spec, dims, bool(argument(question, 3, False)), None, result)
 
 
 def _power_sum(question: Question, spec: DTensorSpec) -> Axes:
     dims = _reduced_dims(argument(question, 2, None), spec.ndim)
-    return _linear(spec, dims, bool(argument(question, 3, False)), "sum", Partial("sum"))
+    return _linear(spec, dims, bool(argument(question, 3, False)), None, Partial("sum"))
 
 
 def _element_norm(question: Question, spec: DTensorSpec) -> Axes:
-    reduce_op, result = _norm_result(argument(question, 1, 2))
-    return _linear(spec, range(spec.ndim), False, reduce_op, result)
+    result = _norm_result(argument(question, 1, 2))
+    return _linear(spec, range(spec.ndim), False, None, result)
 
 
-def _element(reduce_op: str) -> FollowRule:
+def _element(passing: str | None, result: Placement) -> FollowRule:
     """Each tensor of a list to a scalar."""
-    return unary(
-        lambda _, spec: _linear(spec, range(spec.ndim), False, reduce_op, Partial(reduce_op))
-    )
+    return unary(lambda _, spec: _linear(spec, range(spec.ndim), False, passing, result))
+
+
+def _scanned_dim(question: Question, ndim: int) -> list[int]:
+    # torch takes the dim as given, of which a negative one gathers nothing.
+    return [normal_dim(question.args[1], ndim)]
 
 
 _LINEAR = {
     "sum": (
         aten.sum.default,
         aten.sum.dim_IntList,
-        aten.nansum.default,
         prims.sum.default,
         # any() is a sum of booleans to torch.
         aten.any.default,
@@ -200,14 +227,16 @@ RULES = {
         (aten.median.default, aten.nanmedian.default),
         _gathering(lambda _, ndim: range(ndim), lambda _: False),
     ),
-    # A scan keeps its dim. torch takes the dim as given: a negative one gathers nothing.
+    # Of a sum of parts, of which one is nan, all are left out.
+    aten.nansum.default: _reduction("sum", passes=False),
+    # A scan keeps its dim.
     **dict.fromkeys(
         (aten.cumsum.default, aten.cumprod.default, aten.logcumsumexp.default),
-        _gathering(lambda question, _: [question.args[1]], lambda _: True),
+        _gathering(_scanned_dim, lambda _: True),
     ),
     **dict.fromkeys((aten.linalg_vector_norm.default, aten.norm.Scalar), unary(_norm)),
     aten.linalg__powsum.default: unary(_power_sum),
     aten._foreach_norm.Scalar: unary(_element_norm),
-    aten._foreach_powsum.Scalar: _element("sum"),
-    aten._foreach_max.default: _element("max"),
+    aten._foreach_powsum.Scalar: _element(None, Partial("sum")),
+    aten._foreach_max.default: _element("max", Partial("max")),
 }

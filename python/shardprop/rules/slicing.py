@@ -48,8 +48,8 @@ def _takes_all(size: int, start: Any, end: Any, step: Any) -> bool:
 
 
 def _slice_backward(question: Question, spec: DTensorSpec) -> Axes:
-    # torch compares with the dim as given: a negative one matches no shard.
-    return all_but(question.args[2], spec.ndim)
+    # torch compares with the dim as given, of which a negative one matches no shard.
+    return all_but(normal_dim(question.args[2], spec.ndim), spec.ndim)
 
 
 def _select(question: Question, spec: DTensorSpec) -> Axes:
@@ -58,7 +58,8 @@ def _select(question: Question, spec: DTensorSpec) -> Axes:
 
 
 def _select_backward(question: Question, spec: DTensorSpec) -> Axes:
-    dim = question.args[2]  # as given: a negative one lies before every shard
+    # torch takes the dim as given, of which a negative one lies before every shard.
+    dim = normal_dim(question.args[2], spec.ndim + 1)
     return Axes(tuple(d + (d >= dim) for d in range(spec.ndim)))
 
 

@@ -46,4 +46,6 @@ def test_cases_are_not_trivial(report: Report) -> None:
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
 def test_known_difference_still_occurs(report: Report, known: Known) -> None:
+    if not known.is_due(report.ops):
+        pytest.skip("too few cases of its ops to expect it")
     assert report.excused[known.name] > 0, f"delete it: {known.reason}"

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..._torch import DataDependentError, DTensorSpec, OpOverload, Placement
+from ..._torch import DataDependentError, DTensorSpec, OpOverload, Partial, Placement
 from ...bounded import BoundedMap
 from ...engine import NoStrategyError, Question
 from ...errors import ShardpropError
-from ..follow import Candidate, FollowRule
+from ...kinds import is_shard
+from ..follow import REPLICATE, Candidate, FollowRule
 from . import dim_map as maps
 from . import reshape
 from .declined import Declined, Endless
@@ -37,11 +38,15 @@ class ViewOp(NamedTuple):
         dims: From the global shape and the arguments after the tensor to the dim map.
         strict: The op may not redistribute its input, but raises.
         keywords: The names by which torch takes those arguments as keywords.
+        reduced_first: Kinds of Partial that do not pass, whatever torch says.
+        keeps_dims: Every dim stays where it is, whatever torch says of strided shards.
     """
 
     dims: Callable[..., maps.DimMap]
     strict: bool = False
     keywords: tuple[str, ...] = ()
+    reduced_first: frozenset[str] = frozenset()
+    keeps_dims: bool = False
 
 
 _SQUEEZE = ViewOp(maps.squeezed, strict=True, keywords=("dim",))
@@ -64,7 +69,11 @@ VIEW_OPS: dict[OpOverload, ViewOp] = {
     aten.transpose.int: ViewOp(maps.transposed, keywords=("dim0", "dim1")),
     aten.unsqueeze.default: ViewOp(maps.unsqueezed, keywords=("dim",)),
     aten.view.default: _VIEW,
-    aten.view_as_real.default: ViewOp(maps.viewed_as_real),
+    # The parts of a product are no products of the parts. torch takes the last dim for one that is
+    # cut in two, and looks for the runs of a strided shard in the wrong one.
+    aten.view_as_real.default: ViewOp(
+        maps.viewed_as_real, reduced_first=frozenset(("product",)), keeps_dims=True
+    ),
     aten.view_copy.default: ViewOp(reshape.viewed),
 }
 
@@ -89,11 +98,31 @@ def follow_view(
     rest = _positional(view, args, kwargs)
     try:
         dims = _dim_map(view, shape, rest)
-        return follow(spec.placements, dims, shape, mesh_sizes, view.strict)
+        placements = _reduced(spec.placements, view.reduced_first)
+        wanted, output = follow(placements, dims, shape, mesh_sizes, view.strict)
     except ZeroDivisionError as error:
         raise Declined("a size of zero") from error
     except DataDependentError as error:
         raise Declined("a size that is known only when the program runs") from error
+    return wanted, _on_their_dims(wanted, output) if view.keeps_dims else output
+
+
+def _on_their_dims(
+    wanted: tuple[Placement, ...], output: tuple[Placement, ...]
+) -> tuple[Placement, ...]:
+    """The output placements, with shards back where they were."""
+    return tuple(
+        before if is_shard(before) and (not is_shard(after) or after.dim != before.dim) else after  # type: ignore[attr-defined]
+        for before, after in zip(wanted, output, strict=True)
+    )
+
+
+def _reduced(placements: tuple[Placement, ...], kinds: frozenset[str]) -> tuple[Placement, ...]:
+    if not kinds:
+        return placements
+    return tuple(
+        REPLICATE if isinstance(p, Partial) and p.reduce_op in kinds else p for p in placements
+    )
 
 
 def _positional(view: ViewOp, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
