@@ -17,6 +17,7 @@ from torch.distributed.tensor._decompositions import DecompShardingStrategy
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor._op_schema import OpSchema
 from torch.distributed.tensor._ops import utils
+from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
 from shardprop.decomposition import Declined, decomposer
@@ -157,6 +158,12 @@ def test_rows_are_those_torch_finds_in_the_same_order(
         return
     rows = our_decomposer.rows(schema)
     assert rows.outputs == expected[1]
+    if call.op is torch.ops.aten.isreal.default:
+        # torch drops these: its view_as_real puts them on another dim (see test_rules_sound.py).
+        last = len(schema.args_schema[0].shape) - 1
+        found = [r for r in rows.rows if not (isinstance(r[1], _StridedShard) and r[1].dim == last)]
+        assert found == expected[0]
+        return
     assert rows.rows == expected[0]
 
 
