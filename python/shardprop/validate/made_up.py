@@ -117,7 +117,9 @@ class _Filling:
             case "Tensor":
                 return self._tensor(name)
             case "int" | "SymInt":
-                return self._int(name)
+                # A schema has dtypes as ints; a program does not.
+                dtypes = torch.float32, torch.int64
+                return dtypes[self.variant] if name == "dtype" else self._int(name)
             case "number" | "Scalar":
                 return 2 if self.variant else 0.5
             case "float":
