@@ -183,7 +183,7 @@ Placement Decoder::cell(py::handle object, Ask& ask) {
   ask.even = PyObject_IsTrue(attribute(object, names().even).ptr()) == 1;
   ask.least = integer(attribute(object, names().min_local), "min_local that is no int");
   ask.multiple = integer(attribute(object, names().multiple_of), "multiple_of that is no int");
-  if (ask.least < 1 || ask.multiple < 1) throw Unsupported("placeholder that asks for 0 or less");
+  if (ask.least < 0 || ask.multiple < 1) throw Unsupported("placeholder that asks for less than 0");
   return placeholder(tensor_dim(object));
 }
 

@@ -71,7 +71,7 @@ bool holds(const Ask& ask, std::int64_t size, std::span<const Cut> cuts, bool in
   }
   if (ask.even && sizes.size() > 1) return false;
   return std::all_of(sizes.begin(), sizes.end(), [&](std::int64_t held) {
-    return (ask.least <= 1 || held >= ask.least) && held % ask.multiple == 0;
+    return held >= ask.least && held % ask.multiple == 0;
   });
 }
 
@@ -79,7 +79,7 @@ bool may_hold(const Ask& ask, std::int64_t size, std::int64_t ranks) {
   // Ranks that hold equally many, or multiples, hold a multiple together; the one with the fewest
   // holds no more than the mean.
   if (ask.even && size % ranks != 0) return false;
-  if (ask.least > 1 && size / ranks < ask.least) return false;
+  if (size / ranks < ask.least) return false;
   return size % ask.multiple == 0;
 }
 

@@ -16,7 +16,7 @@ struct Problem;
 
 struct Ask {
   bool even = false;
-  std::int64_t least = 1, multiple = 1;  // 1: nothing is asked
+  std::int64_t least = 0, multiple = 1;  // so: nothing is asked
 
   friend bool operator==(const Ask&, const Ask&) = default;
 };

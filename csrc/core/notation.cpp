@@ -189,7 +189,7 @@ class Parser {
     } else if (name == "min" || name == "multiple") {
       std::int64_t& known = name == "min" ? asks.min : asks.multiple;
       const std::int64_t asked = asked_number();
-      if (known != 1 && known != asked) {
+      if (known != (name == "min" ? 0 : 1) && known != asked) {
         throw NotationError("Expected one \"" + name + "\" for a factor, got " +
                                 std::to_string(asked) + " after " + std::to_string(known) + ".",
                             start);

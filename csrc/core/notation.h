@@ -30,7 +30,7 @@ struct NotationError : std::invalid_argument {
 struct FactorAsks {
   bool even = false;          // equally many on every rank
   bool same = false;          // no operand broadcasts it or has fewer: else it is whole
-  std::int64_t min = 1;       // at least so many on every rank
+  std::int64_t min = 0;       // at least so many on every rank
   std::int64_t multiple = 1;  // a multiple of so many on every rank
 };
 

@@ -123,7 +123,7 @@ class RowMaker {
       is_merged |= held->inside > 1;
       cell.placement = placeholder(held->dim);
       cell.multiple_of = times(factor.asks.multiple, held->inside);
-      cell.min_local = factor.asks.min > 1 ? times(factor.asks.min, held->inside) : 1;
+      cell.min_local = factor.asks.min > 0 ? times(factor.asks.min, held->inside) : 0;
       return true;
     };
     for (std::size_t i = 0; i < fit_.outputs.size(); ++i) {

@@ -14,9 +14,9 @@ namespace shardprop {
 struct NotedCell {
   Placement placement;
   bool even = false;
-  std::int64_t min_local = 1, multiple_of = 1;
+  std::int64_t min_local = 0, multiple_of = 1;
 
-  [[nodiscard]] bool is_constrained() const { return even || min_local > 1 || multiple_of > 1; }
+  [[nodiscard]] bool is_constrained() const { return even || min_local > 0 || multiple_of > 1; }
   friend bool operator==(const NotedCell&, const NotedCell&) = default;
 };
 using NotedRow = std::vector<NotedCell>;  // outputs, then operands

@@ -88,7 +88,7 @@ class Writer {
     const auto add = [&list](const std::string& ask) { list += (list.empty() ? "" : ",") + ask; };
     if (asks.even) add("even");
     if (asks.same) add("same");
-    if (asks.min > 1) add("min=" + std::to_string(asks.min));
+    if (asks.min > 0) add("min=" + std::to_string(asks.min));
     if (asks.multiple > 1) add("multiple=" + std::to_string(asks.multiple));
     if (!list.empty()) text_ += '{' + list + '}';
   }

@@ -34,7 +34,9 @@ class _Cells(dict[Any, Any]):
     def _make(self, key: Any) -> Any:
         if isinstance(key, tuple):
             dim, even, min_local, multiple_of = key
-            return ShardingPlaceholder(dim, even=even, min_local=min_local, multiple_of=multiple_of)
+            return ShardingPlaceholder(
+                dim, even=even, min_local=min_local or None, multiple_of=multiple_of
+            )
         if key >= self._FIRST_PLACEHOLDER:
             return _torch.ShardingPlaceholder(key - self._FIRST_PLACEHOLDER)
         if key >= self._FIRST_PARTIAL:

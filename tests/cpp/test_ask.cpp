@@ -34,7 +34,7 @@ Sizes held(std::int64_t size, std::span<const Cut> cuts) {
 
 bool by_hand(const Ask& ask, const Sizes& sizes) {
   const bool even = *sizes.begin() == *sizes.rbegin();
-  return (even || !ask.even) && (ask.least == 1 || *sizes.begin() >= ask.least) &&
+  return (even || !ask.even) && *sizes.begin() >= ask.least &&
          std::all_of(sizes.begin(), sizes.end(), [&](auto n) { return n % ask.multiple == 0; });
 }
 

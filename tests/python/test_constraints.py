@@ -57,6 +57,8 @@ def local_sizes(
         ({"even": True}, (6, 8), False),
         ({"min_local": 2}, (8, 8), True),
         ({"min_local": 3}, (8, 8), False),
+        ({"min_local": 1}, (7, 8), True),
+        ({"min_local": 1}, (9, 8), False),  # 3 3 3 0
         ({"min_local": 2}, (7, 8), False),  # 2 2 2 1
         ({"min_local": 2}, (9, 8), False),  # 3 3 3 0
         ({"multiple_of": 2}, (8, 8), True),
@@ -126,7 +128,7 @@ def test_decisions_honour_every_ask_and_are_the_cheapest(mesh_of: MeshOf, seed: 
         asks = [
             {
                 "even": chance.random() < 0.5,
-                "min_local": chance.choice([1, 1, 2, 3]),
+                "min_local": chance.choice([None, 1, 2, 3]),
                 "multiple_of": chance.choice([1, 1, 2, 3]),
             }
             for _ in shape
@@ -163,7 +165,7 @@ def all_hold(
         sizes = local_sizes(shape, mesh, placements, dim)
         if ask["even"] and len(sizes) > 1:
             return False
-        if ask["min_local"] > 1 and min(sizes) < ask["min_local"]:
+        if ask["min_local"] and min(sizes) < ask["min_local"]:
             return False
         if any(size % ask["multiple_of"] for size in sizes):
             return False

@@ -48,7 +48,7 @@ def cell_text(cell: Any) -> str:
         return text
     assert cell.is_constrained, "a plain placeholder is torch's own"
     text += " even" if cell.even else ""
-    text += f" min{cell.min_local}" if cell.min_local > 1 else ""
+    text += f" min{cell.min_local}" if cell.min_local else ""
     return text + (f" x{cell.multiple_of}" if cell.multiple_of > 1 else "")
 
 

@@ -33,6 +33,11 @@ def import_file(path: Path) -> ModuleType:
     loaded = sys.modules.get(path.stem)
     if loaded is not None and _is_of(loaded, path):
         return loaded
+    if loaded is not None:
+        raise FileError(
+            f"Expected a file whose name is free, got {str(path)!r}: there is a module "
+            f"{path.stem!r} already. Give the file another name."
+        )
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise FileError(f"Expected a file that ends in .py, got {str(path)!r}.")
@@ -43,7 +48,7 @@ def import_file(path: Path) -> ModuleType:
     sys.modules[path.stem] = module  # as dataclasses and pickle look for it
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script may end in sys.exit
         sys.modules.pop(path.stem, None)
         raise FileError(
             f"Expected a file that can be imported, got {str(path)!r}, which raises "

@@ -102,7 +102,7 @@ def _report_of(future: Future[Made], op: str, time_limit: float) -> Made | OpRep
         return OpReport(op, error=f"crashed: {_cause(expired.exitcode)}")
     except BrokenProcessPool:
         return None
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # an op or a rule may call sys.exit
         return OpReport(op, error=f"{type(error).__name__}: {error}")
 
 
@@ -135,12 +135,13 @@ def _begin(work: Work[Any]) -> None:
         faulthandler.disable()
     # What a user's rule prints is no part of the report. Kernels warn on stderr of how they are
     # called, thousands of times.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.dup2(2, 1)
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # either may be closed
+        stream.flush()
     nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(2 if sys.stderr is not None else nowhere, 1)
     os.dup2(nowhere, 2)
-    os.close(nowhere)
+    if nowhere > 2:
+        os.close(nowhere)
     _given[:] = [work]
 
 

@@ -50,6 +50,11 @@ def settings_of(request: Request) -> Settings:
         raise RequestError(f"Expected a --time-limit above 0, got {request.time_limit:g}.")
     if request.repro is not None and request.repro.exists() and not request.repro.is_dir():
         raise RequestError(f"Expected --repro to be a directory, got the file {request.repro}.")
+    if request.repro is not None:
+        try:
+            request.repro.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RequestError(f"Expected --repro that can be made, got {error}.") from None
     ranks = _sizes("--ranks", request.ranks)
     composed = () if request.composed == "none" else _sizes("--composed", request.composed)
     if len(composed) == 1:
