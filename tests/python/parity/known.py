@@ -86,12 +86,11 @@ KNOWN: tuple[Known, ...] = (
         within=1500,
     ),
     Known(
-        "norm of what is pending",
-        "torch lets a Partial(max) through a maximum norm, a Partial(min) through a minimum norm "
-        "and a Partial(sum) through a sum of powers: absolute values and powers of the parts are "
-        "those of the whole only by chance.",
-        faults.norm_of_pending,
-        faults.NORMS,
+        "powers of what is pending",
+        "torch lets a Partial(sum) through a sum of powers: the powers of the parts do not add up "
+        "to those of the whole.",
+        faults.powers_of_pending,
+        faults.POWER_SUMS,
     ),
     Known(
         "conversion of what is pending",
