@@ -19,6 +19,7 @@ from shardprop.validate.calls import Call
 from shardprop.validate.check import check_op
 from shardprop.validate.results import OpReport, Settings
 
+from ..custom_ops import ops
 from ..specs import R
 
 aten = torch.ops.aten
@@ -277,3 +278,27 @@ def test_infinities_that_a_sum_loses_are_no_fault(rule: Register) -> None:
     assert check(aten.div.Tensor, call, settings=settings).unsound == []
     rule(aten.div.Tensor, [[P("sum"), R, P("sum")]])
     assert check(aten.div.Tensor, call, settings=settings).unsound
+
+
+def test_an_out_argument_that_the_op_does_not_resize_is_as_large_as_its_placement_says(
+    rule: Register,
+) -> None:
+    """Its kernel copies into what it is given."""
+    op = ops.mix.out
+    rule(op, [[X(0)] * 4, [X(1), X(1), R, X(1)]])
+    x, y = torch.randn(6, 4), torch.randn(6, 4)
+    report = check_op(op, [Call(op, (x, y), {"out": torch.zeros(6, 4)})])
+    assert report.calls == 1
+    assert (("S(1), R, S(1) -> S(1)",), (2,)) in wrong(report)
+    assert (("S(0), S(0), S(0) -> S(0)",), (2,)) not in wrong(report)
+
+
+def test_a_number_is_not_lost_in_an_out_argument_without_elements(rule: Register) -> None:
+    """It can be copied there, and leaves nothing to compare."""
+    with torch.library._scoped_library("shardprop_test", "FRAGMENT") as library:
+        library.define("total(Tensor x, *, Tensor(a!) out) -> Tensor(a!)")
+        library.impl("total", lambda x, out: out.copy_(x.sum()), "CPU")
+        op = torch.ops.shardprop_test.total.default
+        rule(op, [[P("max"), X(0), P("max")]])
+        report = check_op(op, [Call(op, (torch.randn(6),), {"out": torch.zeros(())})])
+    assert (("S(0), P(max) -> P(max)",), (2,)) in wrong(report)
