@@ -24,6 +24,7 @@ __all__ = [
     "Simulation",
     "is_mixed",
     "is_replicated",
+    "is_vague",
     "simulations",
     "telling",
     "varied",
@@ -161,6 +162,16 @@ class Simulation:
             raise held
         return held
 
+    def says_nothing(self) -> bool:
+        """Are all outputs constant, as an operand is: of NaN, or of zeros that it is multiplied
+        with? Outputs that are so of themselves, as those of zeros_like, are not meant."""
+        outs = self._executable.outs
+        return (
+            any(is_vague(x) for i, x in enumerate(self._operands) if i not in outs)
+            and any(x is not None for x in self.expected.outputs)
+            and all(x is None or is_vague(x) for x in self.expected.outputs)
+        )
+
     def has_equal_parts(self, operand: int, layout: Layout) -> bool:
         """Do all ranks hold the same, so that nothing is seen of a Partial?"""
         first, *others = self.local(operand, layout)
@@ -290,6 +301,16 @@ def _failure(rank: int, operands: Sequence[torch.Tensor], error: Exception) -> R
 def _layout(column: Sequence[Placement | None]) -> Layout | None:
     present = [placement for placement in column if placement is not None]
     return tuple(present) if len(present) == len(column) else None
+
+
+def is_vague(whole: torch.Tensor | None) -> bool:
+    """All elements equal, or a single one that is no float: other operands may well give it too."""
+    if whole is None or not whole.numel():
+        return False
+    if whole.numel() == 1:
+        return not is_rounded(whole.dtype)
+    flat = whole.reshape(-1)
+    return bool((flat == flat[0]).all() | flat.isnan().all())
 
 
 def simulations(

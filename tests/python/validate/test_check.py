@@ -302,3 +302,29 @@ def test_a_number_is_not_lost_in_an_out_argument_without_elements(rule: Register
         rule(op, [[P("max"), X(0), P("max")]])
         report = check_op(op, [Call(op, (torch.randn(6),), {"out": torch.zeros(())})])
     assert (("S(0), P(max) -> P(max)",), (2,)) in wrong(report)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (torch.ones(1, 1), torch.randn(1, 1)),
+        (torch.full((6, 4), torch.nan), torch.randn(4, 6)),
+        (torch.zeros(6, 4), torch.randn(4, 6)),
+    ],
+)
+def test_calls_that_say_nothing_are_no_good_news(
+    rule: Register, x: torch.Tensor, y: torch.Tensor
+) -> None:
+    """A row is too large for them, or any row would hold."""
+    rule(aten.mm.default, [[X(0), X(0), R]])
+    report = check(aten.mm.default, (x, y), settings=Settings(missing=False))
+    assert report.unsound == []
+    assert report.error is not None
+    assert report.error.startswith("no row of the rule could be tried: ")
+    other = torch.randn(6, 4), torch.randn(4, 6)
+    assert check(aten.mm.default, (x, y), other, settings=Settings(missing=False)).error is None
+
+
+def test_a_rule_that_lists_no_row_is_tried(rule: Register) -> None:
+    rule(aten.mm.default, [])
+    assert check(aten.mm.default, (torch.randn(6, 4), torch.randn(4, 6))).error is None
