@@ -23,7 +23,7 @@ from .partials import Untestable
 from .repros import script_of
 from .results import Finding, OpReport, Settings
 from .simulation import Data, Raised, Row, Simulation, is_mixed, simulations, telling, varied
-from .texts import call_text, row_text
+from .texts import call_text, error_text, row_text
 
 __all__ = ["check_op"]
 
@@ -86,7 +86,7 @@ class _Checker:
             self._skipped[str(error)] += 1
             return
         except Exception as error:  # whatever the op raises
-            self._skipped[f"the op raises {type(error).__name__} on the whole tensors"] += 1
+            self._skipped[f"the op raises on the whole tensors: {error_text(error)}"] += 1
             return
         self._report.calls += 1
         try:
@@ -129,7 +129,7 @@ class _Checker:
         try:
             claims = claimant.claims(ranks, combinations, self._deadline)
         except Exception as error:  # a rule's function may raise anything
-            self._skipped[f"the rule raises {type(error).__name__}"] += 1
+            self._skipped[f"the rule raises {error_text(error)}"] += 1
             return []
         self._skipped += claims.skipped
         self._claimed.update(claims.rows)

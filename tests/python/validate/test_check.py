@@ -328,3 +328,21 @@ def test_calls_that_say_nothing_are_no_good_news(
 def test_a_rule_that_lists_no_row_is_tried(rule: Register) -> None:
     rule(aten.mm.default, [])
     assert check(aten.mm.default, (torch.randn(6, 4), torch.randn(4, 6))).error is None
+
+
+def test_what_a_rule_or_an_op_raises_is_told(rule: Register) -> None:
+    rule(aten.mm.default, [[X(0), X(0), R]])
+    report = check(aten.mm.default, (torch.randn(6, 4), torch.randn(5, 4)))
+    (reason,) = report.skipped
+    assert reason.startswith("the op raises on the whole tensors: RuntimeError: mat1 and mat2 ")
+
+    def asks_too_much(op: Any, args: Any, kwargs: Any) -> Rows:
+        raise ValueError("no rule for " + 300 * "x" + "\nand more")
+
+    _torch.propagator().op_single_dim_strategy_funcs[aten.mm.default] = _SingleDimStrategyInfo(
+        asks_too_much
+    )
+    report = check(aten.mm.default, (torch.randn(6, 4), torch.randn(4, 5)))
+    (reason,) = report.skipped
+    assert reason.startswith("the rule raises ValueError: no rule for xxx")
+    assert reason.endswith("x...") and len(reason) < 240
