@@ -9,23 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import torch
+
 from .._torch import Placement, Replicate
 from ..kinds import is_shard
 from .calls import Call
 from .candidates import REPLICATE, Combinations, all_output_placements, output_placements
+from .compare import is_rounded
 from .execution import Executable, Outcome
 from .partials import Untestable
 from .results import Settings
-from .simulation import (
-    Layout,
-    Row,
-    Simulation,
-    is_replicated,
-    is_vague,
-    simulations,
-    telling,
-    varied,
-)
+from .simulation import Layout, Row, Simulation, is_replicated, simulations, telling, varied
 
 __all__ = ["Exploration", "Row", "explore", "sound_rows"]
 
@@ -104,7 +98,7 @@ class _Explorer:
         self._factors = settings.strided_factors
         self._view_factors = _view_factors(executable, settings.strided_factors)
         self._vague = [
-            all(is_vague(trial.expected.outputs[i]) for trial in telling(trials, []))
+            all(_is_vague(trial.expected.outputs[i]) for trial in telling(trials, []))
             for i in range(len(self._first.expected.outputs))
         ]
 
@@ -185,6 +179,16 @@ class _Explorer:
             vague and placement is not None and type(placement) is Replicate
             for vague, placement in zip(self._vague, outputs, strict=True)
         )
+
+
+def _is_vague(whole: torch.Tensor | None) -> bool:
+    """All elements equal, or a single one that is no float: other operands may well give it too."""
+    if whole is None or not whole.numel():
+        return False
+    if whole.numel() == 1:
+        return not is_rounded(whole.dtype)
+    flat = whole.reshape(-1)
+    return bool((flat == flat[0]).all() | flat.isnan().all())
 
 
 def _view_factors(executable: Executable, factors: Sequence[int]) -> list[int]:

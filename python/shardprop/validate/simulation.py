@@ -24,7 +24,6 @@ __all__ = [
     "Simulation",
     "is_mixed",
     "is_replicated",
-    "is_vague",
     "simulations",
     "telling",
     "varied",
@@ -35,6 +34,7 @@ Layout = tuple[Placement, ...]
 
 
 _ADDED = ("sum", "avg")
+_ARITHMETIC = (*_ADDED, "product")
 _SETS_OF_DATA = 2
 _ROUNDS = 6
 
@@ -154,6 +154,7 @@ class Simulation:
             salt = zlib.crc32(f"{self._seed} {operand} {layout}".encode())
             rng = torch.Generator().manual_seed(salt)
             try:
+                self._refuse_flags_as_numbers(operand, layout)
                 held = split(self._operands[operand], layout, self.sizes, rng)
             except Untestable as error:
                 held = error
@@ -162,14 +163,24 @@ class Simulation:
             raise held
         return held
 
+    def _refuse_flags_as_numbers(self, operand: int, layout: Layout) -> None:
+        """A pending sum of flags is a logical or, which no sum of numbers commutes with. Beside
+        numbers a program has flags replicated or cut; a rule that says the same of all dtypes,
+        as that of an addition, is not to be blamed for it."""
+        if self._operands[operand].dtype is not torch.bool:
+            return
+        summed = [p for p in layout if is_partial(p) and p.reduce_op in _ARITHMETIC]  # type: ignore[attr-defined]
+        if summed and any(is_rounded(x.dtype) for x in self._operands):
+            raise Untestable(f"{summed[0]} of flags beside numbers")
+
     def says_nothing(self) -> bool:
-        """Are all outputs constant, as an operand is: of NaN, or of zeros that it is multiplied
-        with? Outputs that are so of themselves, as those of zeros_like, are not meant."""
+        """Are all outputs zeros or NaN, and an operand too: one that it is multiplied with, maybe?
+        Outputs that are so of themselves, as those of zeros_like, are not meant."""
         outs = self._executable.outs
         return (
-            any(is_vague(x) for i, x in enumerate(self._operands) if i not in outs)
+            any(_is_blank(x) for i, x in enumerate(self._operands) if i not in outs)
             and any(x is not None for x in self.expected.outputs)
-            and all(x is None or is_vague(x) for x in self.expected.outputs)
+            and all(x is None or _is_blank(x) for x in self.expected.outputs)
         )
 
     def has_equal_parts(self, operand: int, layout: Layout) -> bool:
@@ -303,14 +314,9 @@ def _layout(column: Sequence[Placement | None]) -> Layout | None:
     return tuple(present) if len(present) == len(column) else None
 
 
-def is_vague(whole: torch.Tensor | None) -> bool:
-    """All elements equal, or a single one that is no float: other operands may well give it too."""
-    if whole is None or not whole.numel():
-        return False
-    if whole.numel() == 1:
-        return not is_rounded(whole.dtype)
-    flat = whole.reshape(-1)
-    return bool((flat == flat[0]).all() | flat.isnan().all())
+def _is_blank(whole: torch.Tensor) -> bool:
+    """Zeros or NaN alone."""
+    return whole.numel() > 0 and bool((whole == 0).all() | whole.isnan().all())
 
 
 def simulations(

@@ -346,3 +346,17 @@ def test_what_a_rule_or_an_op_raises_is_told(rule: Register) -> None:
     (reason,) = report.skipped
     assert reason.startswith("the rule raises ValueError: no rule for xxx")
     assert reason.endswith("x...") and len(reason) < 240
+
+
+def test_a_pending_sum_of_flags_beside_numbers_is_left_out(rule: Register) -> None:
+    """A rule of sums need not ask for dtypes; between flags alone it is put to the test."""
+    rule(aten.add.Tensor, [[P("sum"), P("sum"), P("sum")]])
+    numbers, flags = torch.randn(6, 4), torch.rand(6, 4) > 0.5
+    report = check(
+        aten.add.Tensor, (numbers, flags), (numbers, numbers), settings=Settings(missing=False)
+    )
+    assert report.unsound == []
+    assert report.error is None
+    assert "claim: P(sum) of flags beside numbers" in report.skipped
+    rule(aten.logical_xor.default, [[P("sum"), P("sum"), P("sum")]])
+    assert check(aten.logical_xor.default, (flags, ~flags.roll(1))).unsound
