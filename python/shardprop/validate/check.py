@@ -23,7 +23,7 @@ from .partials import Untestable
 from .repros import script_of
 from .results import Finding, OpReport, Settings
 from .simulation import Data, Raised, Row, Simulation, is_mixed, simulations, telling, varied
-from .texts import call_text, row_text
+from .texts import call_text, error_text, row_text
 
 __all__ = ["check_op"]
 
@@ -69,6 +69,8 @@ class _Checker:
         self._settings = settings
         self._skipped: Counter[str] = Counter()
         self._claimed: set[Row] = set()
+        self._listed = 0
+        self._with_verdict = 0
         self._unsound: set[object] = set()
         self._tried: list[Tried] = []
         self._composed: Counter[tuple[Row, ...]] = Counter()
@@ -84,7 +86,7 @@ class _Checker:
             self._skipped[str(error)] += 1
             return
         except Exception as error:  # whatever the op raises
-            self._skipped[f"the op raises {type(error).__name__} on the whole tensors"] += 1
+            self._skipped[f"the op raises on the whole tensors: {error_text(error)}"] += 1
             return
         self._report.calls += 1
         try:
@@ -111,6 +113,9 @@ class _Checker:
                 self._skipped[f"missing rows: {error}"] += 1
         report.rows = len(self._claimed)
         report.skipped = dict(self._skipped.most_common())
+        if not self._with_verdict and (self._listed or self._claimed):
+            reasons = ", ".join(f"{reason} ({count})" for reason, count in report.skipped.items())
+            report.error = report.error or f"no row of the rule could be tried: {reasons}"
 
     def _on_one_dim(
         self, executable: Executable, data: Sequence[Data], claimant: Claimant, ranks: int
@@ -124,10 +129,11 @@ class _Checker:
         try:
             claims = claimant.claims(ranks, combinations, self._deadline)
         except Exception as error:  # a rule's function may raise anything
-            self._skipped[f"the rule raises {type(error).__name__}"] += 1
+            self._skipped[f"the rule raises {error_text(error)}"] += 1
             return []
         self._skipped += claims.skipped
         self._claimed.update(claims.rows)
+        self._listed += claims.listed
         sound = [row for row in claims.rows if self._holds(executable.call, trials, [row])]
         self._report.checks += sum(trial.runs for trial in trials)
         if settings.missing:
@@ -178,6 +184,7 @@ class _Checker:
                 self._skipped[f"claim: {error}"] += 1
                 return False
             if reason is not None:
+                self._with_verdict += 1
                 self._unsound.add(tuple(rows))
                 self._report.findings.append(
                     Finding(
@@ -191,6 +198,10 @@ class _Checker:
                     )
                 )
                 return False
+        if all(trial.says_nothing() for trial in telling(trials, rows)):
+            self._skipped["claim: results that would be the same for anything"] += 1
+            return False
+        self._with_verdict += 1
         return True
 
 

@@ -39,6 +39,9 @@ __all__ = ["Claimant", "Claims", "kind_of_rule"]
 # A rule that has refused so many placements, and taken none, is asked no further.
 _REFUSALS = 200
 
+_TOO_SMALL = "row with a shard of a dim that the call has too small or not at all"
+_UNFULFILLED = "row that asks for other sizes than the call has"
+
 Which = Literal["active", "torch"]
 
 
@@ -48,10 +51,12 @@ class Claims:
 
     Attributes:
         rows: The rows, without the one where all is replicated.
+        listed: How many rows there are, whatever sizes they ask for, if the rule lists them.
         skipped: Rows left out, counted by reason.
     """
 
     rows: list[Row] = field(default_factory=list)
+    listed: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
 
 
@@ -170,15 +175,19 @@ class Claimant:
                 continue
             for filled in _filled(row, self._factors):
                 claimed = Row(self._per_tensor(filled[:outputs]), tuple(filled[outputs:]))
-                if is_replicated(claimed.inputs):
+                if is_replicated(claimed.inputs) or not self._is_usable(claimed):
                     continue
+                found.listed += 1
                 if not _applies(claimed.inputs, self._executable.operands, rule, ranks):
+                    found.skipped[_TOO_SMALL] += 1
                     continue
                 asks = self._asks_of(row[:outputs], asked)
                 if self._asks.setdefault(claimed, asks) and not asks:
                     self._asks[claimed] = []  # the same row, listed without asking anything
                 if self._fulfils((ranks,), [claimed]):
                     found.rows.append(claimed)
+                else:
+                    found.skipped[_UNFULFILLED] += 1
 
     def _listed(self, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
         """The rows of a call: all that the core would have, where a rule shows torch but some."""

@@ -62,7 +62,8 @@ def validate(
     repro: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Write a script for each finding that shows it with torch alone."
+            metavar="DIR",
+            help="Write a script for each finding that shows it with torch and your module.",
         ),
     ] = None,
     show_missing: Annotated[

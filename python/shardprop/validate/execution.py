@@ -114,14 +114,28 @@ class Executable:
         `output_shape` is the local shape of the output, where arguments of the op hold it and torch
         puts the local one there.
 
+        An ``out=`` argument without elements is resized to whatever the op gives, and no warning
+        said; a kernel that does not resize gets the one given, as large as its placement says.
+
         Raises:
             Exception: what the op raises.
         """
+        if self.outs:
+            empty = list(operands)
+            for index in self.outs:
+                empty[index] = empty[index].new_empty(0)
+            try:
+                made = self._run(empty, output_shape)
+            except Exception:
+                return self._run(operands, output_shape)
+            if not any(operands[i].numel() and not made.written[i].numel() for i in self.outs):
+                return made
+        return self._run(operands, output_shape)
+
+    def _run(self, operands: Sequence[torch.Tensor], output_shape: Sequence[int] | None) -> Outcome:
         tensors = list(operands)
         for index in self.written:
-            # Without elements it is resized to whatever the op gives, and no warning said.
-            fresh = index in self.outs
-            tensors[index] = tensors[index].new_empty(0) if fresh else tensors[index].clone()
+            tensors[index] = tensors[index].clone()
         kwargs = {name: _with_tensors(arg, tensors) for name, arg in self._kwargs.items()}
         args = tuple(_with_tensors(arg, tensors) for arg in self._args)
         op, args = self._localised(args, output_shape)

@@ -54,7 +54,8 @@ def write_scripts(
 ) -> dict[int, Path]:
     """Write the script of every finding that has one; the files by the findings' ids.
 
-    `module` is what defines the ops that are not torch's; the scripts run it first.
+    `module` is what defines the ops that are not torch's; the scripts run it first, its folder on
+    the path as if it had been run by itself: it may import a file beside it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written: dict[int, Path] = {}
@@ -67,11 +68,15 @@ def write_scripts(
             path = folder / f"{report.op}_{finding.kind}_{numbers[finding.kind]}.py"
             text = finding.repro
             if module is not None:
-                run = f"__import__('runpy').run_path({str(module.resolve())!r})"
-                text = text.replace(DEFINE_HERE, run)
+                text = text.replace(DEFINE_HERE, _running(module.resolve()))
             path.write_text(text)
             written[id(finding)] = path
     return written
+
+
+def _running(module: Path) -> str:
+    folder = f"__import__('sys').path.insert(0, {str(module.parent)!r})"
+    return f"{folder}\n__import__('runpy').run_path({str(module)!r})"
 
 
 def print_reports(

@@ -1,7 +1,7 @@
-"""A finding as a script: the op on every rank against the op on whole tensors, torch alone.
+"""A finding as a script: the op on every rank against the op on whole tensors.
 
-The script holds the tensors as literals and the source of `alone`, so that it needs nothing of
-shardprop and says the same wherever it is run.
+The script holds the tensors as literals and the source of `alone`, so that it needs nothing but
+torch, and what defines the op where that is not torch's own, and says the same wherever it is run.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ def script(call: Call, rows: Sequence[Row], mesh: Sequence[int], seed: int = 0) 
     except _Unwritable:
         return ""
     is_torchs = call.op.namespace in ("aten", "prims")
+    needed = "torch alone" if is_torchs else "torch and the module that defines the op"
     if not call.op._schema.returns:  # what it has written into is laid out as it was
         outputs = _in_order(call, inputs)
     elif len(outputs) == 1:
@@ -62,8 +63,9 @@ def script(call: Call, rows: Sequence[Row], mesh: Sequence[int], seed: int = 0) 
     parts = [
         f'"""{call.op} under {_title(rows)} on a mesh of {" x ".join(map(str, mesh))} ranks.',
         "",
-        "Written by `shardprop validate`; needs torch alone. Ends with 1 and a message if the",
-        'ranks together have other values than the op on whole tensors."""',
+        f"Written by `shardprop validate`; needs {needed}.",
+        "Ends with 1 and a message if the ranks together have other values than the op on whole",
+        'tensors."""',
         "",
         _source_of_alone(),
         "",

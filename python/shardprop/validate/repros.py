@@ -11,7 +11,7 @@ __all__ = ["script_of"]
 
 
 def script_of(call: Call, rows: Sequence[Row], mesh: tuple[int, ...], seed: int) -> str:
-    """A Python script that shows the finding with torch alone; empty if none can be written."""
+    """A Python script that shows the finding without shardprop; empty if none can be written."""
     try:
         from . import repro
     except ImportError:

@@ -47,7 +47,7 @@ class Finding:
         mesh: Sizes of the mesh dims.
         call: The call, shapes and dtypes for tensors.
         reason: What differed, or the error of a rank.
-        repro: A Python script that shows it with torch alone.
+        repro: A Python script that shows it with torch, and what defines an op of your own.
         raises: An unsound row on which a rank raises: a program stops, and computes nothing wrong.
     """
 

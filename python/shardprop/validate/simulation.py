@@ -34,6 +34,7 @@ Layout = tuple[Placement, ...]
 
 
 _ADDED = ("sum", "avg")
+_ARITHMETIC = (*_ADDED, "product")
 _SETS_OF_DATA = 2
 _ROUNDS = 6
 
@@ -153,6 +154,7 @@ class Simulation:
             salt = zlib.crc32(f"{self._seed} {operand} {layout}".encode())
             rng = torch.Generator().manual_seed(salt)
             try:
+                self._refuse_flags_as_numbers(operand, layout)
                 held = split(self._operands[operand], layout, self.sizes, rng)
             except Untestable as error:
                 held = error
@@ -160,6 +162,26 @@ class Simulation:
         if isinstance(held, Untestable):
             raise held
         return held
+
+    def _refuse_flags_as_numbers(self, operand: int, layout: Layout) -> None:
+        """A pending sum of flags is a logical or, which no sum of numbers commutes with. Beside
+        numbers a program has flags replicated or cut; a rule that says the same of all dtypes,
+        as that of an addition, is not to be blamed for it."""
+        if self._operands[operand].dtype is not torch.bool:
+            return
+        summed = [p for p in layout if is_partial(p) and p.reduce_op in _ARITHMETIC]  # type: ignore[attr-defined]
+        if summed and any(is_rounded(x.dtype) for x in self._operands):
+            raise Untestable(f"{summed[0]} of flags beside numbers")
+
+    def says_nothing(self) -> bool:
+        """Are all outputs zeros or NaN, and an operand too: one that it is multiplied with, maybe?
+        Outputs that are so of themselves, as those of zeros_like, are not meant."""
+        outs = self._executable.outs
+        return (
+            any(_is_blank(x) for i, x in enumerate(self._operands) if i not in outs)
+            and any(x is not None for x in self.expected.outputs)
+            and all(x is None or _is_blank(x) for x in self.expected.outputs)
+        )
 
     def has_equal_parts(self, operand: int, layout: Layout) -> bool:
         """Do all ranks hold the same, so that nothing is seen of a Partial?"""
@@ -290,6 +312,11 @@ def _failure(rank: int, operands: Sequence[torch.Tensor], error: Exception) -> R
 def _layout(column: Sequence[Placement | None]) -> Layout | None:
     present = [placement for placement in column if placement is not None]
     return tuple(present) if len(present) == len(column) else None
+
+
+def _is_blank(whole: torch.Tensor) -> bool:
+    """Zeros or NaN alone."""
+    return whole.numel() > 0 and bool((whole == 0).all() | whole.isnan().all())
 
 
 def simulations(

@@ -1,4 +1,4 @@
-"""Rows and calls in words, for findings."""
+"""Rows, calls and errors in words, for findings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._torch import Placement
 from .calls import Call
 from .simulation import Row
 
-__all__ = ["call_text", "row_text"]
+__all__ = ["call_text", "error_text", "row_text"]
 
 
 def row_text(row: Row) -> str:
@@ -28,6 +28,13 @@ def call_text(call: Call) -> str:
     arguments = [_text(arg) for arg in call.args]
     arguments += [f"{name}={_text(value)}" for name, value in call.kwargs.items()]
     return f"{call.op}({', '.join(arguments)})"
+
+
+def error_text(error: Exception, width: int = 200) -> str:
+    """The type of an error and the first line of what it says, which may be long."""
+    first = str(error).strip().partition("\n")[0]
+    said = first if len(first) <= width else first[: width - 3] + "..."
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def _text(value: Any) -> str:

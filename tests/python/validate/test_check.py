@@ -19,6 +19,7 @@ from shardprop.validate.calls import Call
 from shardprop.validate.check import check_op
 from shardprop.validate.results import OpReport, Settings
 
+from ..custom_ops import ops
 from ..specs import R
 
 aten = torch.ops.aten
@@ -277,3 +278,85 @@ def test_infinities_that_a_sum_loses_are_no_fault(rule: Register) -> None:
     assert check(aten.div.Tensor, call, settings=settings).unsound == []
     rule(aten.div.Tensor, [[P("sum"), R, P("sum")]])
     assert check(aten.div.Tensor, call, settings=settings).unsound
+
+
+def test_an_out_argument_that_the_op_does_not_resize_is_as_large_as_its_placement_says(
+    rule: Register,
+) -> None:
+    """Its kernel copies into what it is given."""
+    op = ops.mix.out
+    rule(op, [[X(0)] * 4, [X(1), X(1), R, X(1)]])
+    x, y = torch.randn(6, 4), torch.randn(6, 4)
+    report = check_op(op, [Call(op, (x, y), {"out": torch.zeros(6, 4)})])
+    assert report.calls == 1
+    assert (("S(1), R, S(1) -> S(1)",), (2,)) in wrong(report)
+    assert (("S(0), S(0), S(0) -> S(0)",), (2,)) not in wrong(report)
+
+
+def test_a_number_is_not_lost_in_an_out_argument_without_elements(rule: Register) -> None:
+    """It can be copied there, and leaves nothing to compare."""
+    with torch.library._scoped_library("shardprop_test", "FRAGMENT") as library:
+        library.define("total(Tensor x, *, Tensor(a!) out) -> Tensor(a!)")
+        library.impl("total", lambda x, out: out.copy_(x.sum()), "CPU")
+        op = torch.ops.shardprop_test.total.default
+        rule(op, [[P("max"), X(0), P("max")]])
+        report = check_op(op, [Call(op, (torch.randn(6),), {"out": torch.zeros(())})])
+    assert (("S(0), P(max) -> P(max)",), (2,)) in wrong(report)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (torch.ones(1, 1), torch.randn(1, 1)),
+        (torch.full((6, 4), torch.nan), torch.randn(4, 6)),
+        (torch.zeros(6, 4), torch.randn(4, 6)),
+    ],
+)
+def test_calls_that_say_nothing_are_no_good_news(
+    rule: Register, x: torch.Tensor, y: torch.Tensor
+) -> None:
+    """A row is too large for them, or any row would hold."""
+    rule(aten.mm.default, [[X(0), X(0), R]])
+    report = check(aten.mm.default, (x, y), settings=Settings(missing=False))
+    assert report.unsound == []
+    assert report.error is not None
+    assert report.error.startswith("no row of the rule could be tried: ")
+    other = torch.randn(6, 4), torch.randn(4, 6)
+    assert check(aten.mm.default, (x, y), other, settings=Settings(missing=False)).error is None
+
+
+def test_a_rule_that_lists_no_row_is_tried(rule: Register) -> None:
+    rule(aten.mm.default, [])
+    assert check(aten.mm.default, (torch.randn(6, 4), torch.randn(4, 6))).error is None
+
+
+def test_what_a_rule_or_an_op_raises_is_told(rule: Register) -> None:
+    rule(aten.mm.default, [[X(0), X(0), R]])
+    report = check(aten.mm.default, (torch.randn(6, 4), torch.randn(5, 4)))
+    (reason,) = report.skipped
+    assert reason.startswith("the op raises on the whole tensors: RuntimeError: mat1 and mat2 ")
+
+    def asks_too_much(op: Any, args: Any, kwargs: Any) -> Rows:
+        raise ValueError("no rule for " + 300 * "x" + "\nand more")
+
+    _torch.propagator().op_single_dim_strategy_funcs[aten.mm.default] = _SingleDimStrategyInfo(
+        asks_too_much
+    )
+    report = check(aten.mm.default, (torch.randn(6, 4), torch.randn(4, 5)))
+    (reason,) = report.skipped
+    assert reason.startswith("the rule raises ValueError: no rule for xxx")
+    assert reason.endswith("x...") and len(reason) < 240
+
+
+def test_a_pending_sum_of_flags_beside_numbers_is_left_out(rule: Register) -> None:
+    """A rule of sums need not ask for dtypes; between flags alone it is put to the test."""
+    rule(aten.add.Tensor, [[P("sum"), P("sum"), P("sum")]])
+    numbers, flags = torch.randn(6, 4), torch.rand(6, 4) > 0.5
+    report = check(
+        aten.add.Tensor, (numbers, flags), (numbers, numbers), settings=Settings(missing=False)
+    )
+    assert report.unsound == []
+    assert report.error is None
+    assert "claim: P(sum) of flags beside numbers" in report.skipped
+    rule(aten.logical_xor.default, [[P("sum"), P("sum"), P("sum")]])
+    assert check(aten.logical_xor.default, (flags, ~flags.roll(1))).unsound

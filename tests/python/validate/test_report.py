@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,8 +82,11 @@ def test_scripts_are_written_for_findings_that_have_one(tmp_path: Path) -> None:
 
 
 def test_scripts_of_a_module_run_it_first(tmp_path: Path) -> None:
-    own = Finding("unsound", ("R -> R",), (2,), "f(x)", "", f"import torch\n{DEFINE_HERE}\n")
-    (path,) = write_scripts(
-        [OpReport("my.op.default", findings=[own])], tmp_path, tmp_path / "ops.py"
-    ).values()
-    assert f"run_path('{tmp_path / 'ops.py'}')" in path.read_text()
+    own = Finding("unsound", ("R -> R",), (2,), "f(x)", "", f"{DEFINE_HERE}\nprint(1)")
+    module = tmp_path / "mine" / "rules.py"
+    module.parent.mkdir()
+    (module.parent / "beside_rules.py").write_text("print('defined')")
+    module.write_text("import beside_rules")
+    (path,) = write_scripts([OpReport("my.op.default", findings=[own])], tmp_path, module).values()
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd="/")
+    assert done.stdout == "defined\n1\n", done.stderr
