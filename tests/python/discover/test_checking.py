@@ -25,6 +25,17 @@ def pairs_swapped(x: torch.Tensor) -> torch.Tensor:
     return x.reshape(*x.shape[:-1], -1, 2).flip(-1).reshape(x.shape)
 
 
+@torch.library.custom_op("discovered::divided_by_next", mutates_args=())
+def divided_by_next(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The quotient of x and what comes after y, which rises with x where y is not negative."""
+    return x // (y + 1)
+
+
+@divided_by_next.register_fake
+def _(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
 @torch.library.custom_op("discovered::unknown_shape", mutates_args=())
 def unknown_shape(x: torch.Tensor) -> torch.Tensor:
     """An op that torch knows nothing of without running it."""
@@ -67,3 +78,11 @@ def test_an_op_without_a_fake_kernel_is_told_to_be_unchecked() -> None:
     assert found.rule.startswith("+... -> ...")
     assert "fake kernel" in (found.unchecked or "")
     assert any(line.startswith("# not checked on several mesh dims") for line in lines(found))
+
+
+def test_what_holds_of_natural_numbers_only_is_not_claimed() -> None:
+    op = torch.ops.discovered.divided_by_next.default
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(0, 9, (6, 6), generator=generator)
+    y = torch.randint(0, 9, (6,), generator=generator)
+    assert discover(op, [Call(op, (x, y))]).rule == "..., ... -> ..."
