@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from .._torch import OpOverload
 from ..validate.calls import Call
+from ..validate.results import Settings
+from .checking import check, without
 from .compiled import rows_of_text
 from .difference import differences
 from .evidence import Evidence, gather
@@ -26,6 +28,12 @@ __all__ = ["Wanted", "discover"]
 
 # Rules that are compiled to find one whose text says what was meant.
 _MOST_TEXTS = 200
+
+# Rules that are put to the validator's test, each without what was refuted of those before.
+_MOST_CHECKS = 8
+
+# The end of the checks, in terms of the time for calls.
+_TO_CHECK = 1.6
 
 
 @dataclass(frozen=True)
@@ -81,9 +89,9 @@ def discover(op: OpOverload, calls: Sequence[Call], wanted: Wanted | None = None
             found.error = f"not done within {wanted.seconds:g} s"
         return found
     found.never_varied = never_varied(evidence.calls)
-    chosen, found.unfit = _choose_for_most(evidence)
+    deadline = start + _TO_CHECK * wanted.seconds
+    chosen, evidence = _choose_and_check(evidence, calls, wanted, deadline, found)
     if chosen is None:
-        found.error = "no rule of the notation fits the calls"
         return found
     proposal, verdict = chosen
     found.rule = proposal.text
@@ -96,6 +104,31 @@ def discover(op: OpOverload, calls: Sequence[Call], wanted: Wanted | None = None
         found.compared_with, found.differences = differences(evidence, proposal.text)
     found.seconds = round(time.monotonic() - start, 3)
     return found
+
+
+def _choose_and_check(
+    evidence: Evidence, given: Sequence[Call], wanted: Wanted, deadline: float, found: Discovery
+) -> tuple[tuple[Proposal, Verdict] | None, Evidence]:
+    """The chosen proposal that withstands the validator, and the evidence without what did not.
+
+    What is told of it goes to `found`.
+    """
+    settings = Settings(ranks=wanted.ranks, missing=False, seed=wanted.seed)
+    for _ in range(_MOST_CHECKS):
+        chosen, found.unfit = _choose_for_most(evidence)
+        if chosen is None:
+            break
+        checked = check(evidence, given, chosen[0].text, settings, deadline)
+        found.unchecked = checked.undone
+        if not checked.reasons:
+            return chosen, evidence
+        for rows, reason in checked.reasons.items():
+            found.refuted.setdefault(rows, reason)
+        evidence = without(evidence, checked.refuted)
+    found.error = "no rule of the notation fits the calls"
+    if found.refuted:
+        found.error += " and withstands the validator"
+    return None, evidence
 
 
 def _choose_for_most(evidence: Evidence) -> tuple[tuple[Proposal, Verdict] | None, list[str]]:

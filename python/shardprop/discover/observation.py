@@ -34,6 +34,7 @@ class Observation:
         uneven_lists: Rows that held and treat the tensors of a list differently.
         judge: Runs the call for a row that is not among `rows`: those may say nothing and still
             hold, as a sum does for one element.
+        refuted: Rows that fail on other meshes, or strided, whatever they do on this one.
     """
 
     call: int
@@ -45,6 +46,7 @@ class Observation:
     rows: frozenset[Row]
     uneven_lists: int = 0
     judge: Callable[[Row], bool | None] = field(default=lambda row: False, compare=False)
+    refuted: frozenset[Row] = frozenset()
 
     def ndim(self, slot: int) -> int | None:
         """Dims of the tensors of a slot; None where there are none."""
@@ -64,6 +66,8 @@ class Observation:
 
     def holds(self, row: Row) -> bool | None:
         """Did the row hold? None where the call cannot tell."""
+        if row in self.refuted:
+            return False
         if row in self.rows or any(implies(held, row, self.operands) for held in self.rows):
             return True
         if any(dim >= (self.ndim(slot) or 0) for slot, dim in _cut(row)):

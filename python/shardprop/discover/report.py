@@ -34,6 +34,10 @@ def lines(found: Discovery) -> Iterator[str]:
         yield f"# not covered: {name} was {value} in all calls"
     for row, call in found.fails_empty.items():
         yield f"# where a rank has no elements, {row} fails: {call}"
+    for row, call in found.refuted.items():
+        yield f"# left out, since {row} fails: {call}"
+    if found.unchecked is not None:
+        yield f"# not checked on several mesh dims: {found.unchecked}"
     yield from _left_out(found.left_out)
     if found.compared_with is not None:
         yield from _differences(found.differences, found.compared_with)

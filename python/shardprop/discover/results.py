@@ -76,6 +76,9 @@ class Discovery:
         left_out: Rows that held on some calls, and that the rule does not have.
         fails_empty: Rows of the rule that do not hold where a rank has no elements, with a call:
             the notation has no way to ask for one.
+        refuted: Rows that hold on one mesh dim and are left out because they fail as strided shards
+            or on several mesh dims, with a call.
+        unchecked: Why it was not tried to the end whether rows fail so; None if it was.
         never_varied: Arguments that had one value in all calls, with the value.
         skipped: Calls left out, counted by reason.
         unfit: Calls that the rule does not fit: it raises there.
@@ -95,6 +98,8 @@ class Discovery:
     factors: list[Shown] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     fails_empty: dict[str, str] = field(default_factory=dict)
+    refuted: dict[str, str] = field(default_factory=dict)
+    unchecked: str | None = None
     never_varied: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
     unfit: list[str] = field(default_factory=list)

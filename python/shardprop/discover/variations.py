@@ -26,7 +26,46 @@ def varied(calls: Sequence[Call], seed: int = 0) -> list[Call]:
             # Integers may be indices, which have to stay inside of what they point into.
             tries = (_resized(call, resize, word, wrap, random) for wrap in (False, True))
             more += next(([other] for other in tries if other and _is_taken(other)), [])
-    return more
+    return more + [other for call in calls for other in _of_other_signs(call)]
+
+
+def _of_other_signs(call: Call) -> Iterator[Call]:
+    """The call with integers of both signs, then with negative ones, where it has none below 0, as
+    far as the op takes it: what passes on a maximum of those may not do so of others.
+
+    Floats are turned wherever a call is tried. Integers beside floats may be indices.
+    """
+    if not call.tensors or not all(_is_natural(tensor) for tensor in call.tensors):
+        return
+    for sign, word in ((_alternating, "of both signs"), (_negative, "negative")):
+
+        def changed(value: Any, sign: Callable[[torch.Tensor], torch.Tensor] = sign) -> Any:
+            if isinstance(value, torch.Tensor):
+                return sign(value)
+            return type(value)(map(changed, value)) if isinstance(value, (list, tuple)) else value
+
+        kwargs = {name: changed(value) for name, value in call.kwargs.items()}
+        other = Call(call.op, tuple(map(changed, call.args)), kwargs, f"{call.origin}, {word}")
+        if _is_taken(other):
+            yield other
+
+
+def _is_natural(tensor: torch.Tensor) -> bool:
+    """Is it of integers that may be negative, and are not?"""
+    is_signed = not _is_continuous(tensor) and tensor.dtype.is_signed
+    return is_signed and tensor.numel() > 0 and bool((tensor >= 0).all())
+
+
+def _negative(tensor: torch.Tensor) -> torch.Tensor:
+    """From -2 down: -1 is one of the numbers that ops treat apart, and so is 0."""
+    return -2 - tensor
+
+
+def _alternating(tensor: torch.Tensor) -> torch.Tensor:
+    """Every other element negated, those of a row beginning with one that is."""
+    signs = torch.ones(tensor.numel(), dtype=tensor.dtype)
+    signs[::2] = -1
+    return tensor * signs.reshape(tensor.shape)
 
 
 def never_varied(calls: Sequence[Call]) -> dict[str, str]:

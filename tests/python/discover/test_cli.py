@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from shardprop.cli import app
 
 FILE = str(Path(__file__).with_name("gated_rowscale.py"))
+WRONG = str(Path(__file__).with_name("wrong_rule.py"))
 LINE = 'shardprop.register_rule(torch.ops.aten.cumsum.default, "+... n@dim! -> ... n@dim")'
 
 
@@ -25,7 +26,16 @@ def test_the_first_line_is_to_be_pasted() -> None:
     first, *rest = text.splitlines()
     assert (code, first) == (0, LINE)
     assert all(line.startswith("#") for line in rest)
-    assert any("DOES NOT HOLD" in line for line in rest)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_of_the_present_rule_that_fail_are_told() -> None:
+    code, text = _run("discovered::running_sum", "--module", WRONG, "--samples", WRONG, "--diff")
+    first, *rest = text.splitlines()
+    assert code == 0
+    assert first.endswith('running_sum.default, "+m w! -> m w")')
+    assert all(line.startswith("#") for line in rest)
+    assert any("S(1) -> S(1)" in line and "DOES NOT HOLD" in line for line in rest)
 
 
 @pytest.mark.filterwarnings("ignore")

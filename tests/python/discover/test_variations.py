@@ -42,6 +42,20 @@ def test_indices_stay_inside() -> None:
     assert "(3x5, 0, 2x2)" in _calls(Call(aten.gather.default, (x, 0, index)))
 
 
+def test_integers_that_are_never_negative_become_so() -> None:
+    a, b = torch.tensor([0, 3, 5]), torch.tensor([2, 1, 4])
+    made = varied([Call(aten.add.Tensor, (a, b))])
+    signs = [[bool((x < 0).all()) for x in call.tensors] for call in made[-2:]]
+    assert signs == [[False, False], [True, True]]
+    assert made[-2].args[1].tolist() == [-2, 1, -4]
+
+
+def test_integers_beside_floats_stay_as_they_are() -> None:
+    x, index = torch.rand(4, 6), torch.tensor([[3, 0], [2, 3]])
+    made = varied([Call(aten.gather.default, (x, 0, index))])
+    assert all(bool((call.tensors[1] >= 0).all()) for call in made)
+
+
 def test_what_the_op_refuses_is_no_call() -> None:
     made = varied([Call(aten._softmax.default, (torch.rand(4, 6), 1, False))])
     assert never_varied(made) == {"half_to_float": "False"}
