@@ -14,19 +14,20 @@ from typing import Any
 
 _HEAD = """# torch's own sharding rules, put to the test
 
-What `shardprop validate --all --rule torch` finds of the rules in torch {torch}: {ops} ops that
-have a rule, {checks:,} executions on simulated ranks, seed {seed}. Written by
-`tools/torch_rules.py`; the bare name of a row is operands, then outputs; `_S(d, f)` is a
-`_StridedShard` of split factor f.
+What `shardprop validate` finds of the rules in torch {torch}: {ops} ops that have a rule,
+{checks:,} executions on simulated ranks, seed {seed}; written by `tools/torch_rules.py`. Ops with
+unsound rows were tried again with `--rule torch --plans`, those rows are listed. A row is operands
+-> outputs; `_S(d, f)` is a `_StridedShard` of split factor f; rows with ` ; ` between them are on
+the mesh dims of one mesh. Of `redistribute` the rows are source -> target.
 
-A script per op under `torch-rules/` shows the first of its rows: it lays the operands out as the
-row says, runs the op for every rank, and compares what the ranks hold together with the op on
-whole tensors. Run it with `python docs/torch-rules/NAME.py`; `shardprop validate OP --rule torch
---repro DIR` writes scripts for all rows, which need torch alone.
+A script per op under `torch-rules/` shows one of its rows: it lays the operands out as the row
+says, runs the op for every rank, and compares what the ranks hold together with the op on whole
+tensors. Run it with `python docs/torch-rules/NAME.py`; `shardprop validate OP --rule torch --repro
+DIR` writes scripts for all rows, which need torch alone.
 
 What shardprop does about them: where a rule of ours stands for torch's strategy and torch's gives
-wrong values, ours is right (`tests/python/parity/known.py` names each such difference).
-Single-dim rules of torch are used as they are.
+wrong values, ours is right (`tests/python/parity/known.py` names each such difference). Single-dim
+rules of torch are used as they are, and plans are torch's.
 """
 
 _SILENT = """
