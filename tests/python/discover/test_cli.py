@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from shardprop import temporary_rules
 from shardprop.cli import app
 
 FILE = str(Path(__file__).with_name("gated_rowscale.py"))
@@ -16,7 +17,8 @@ LINE = 'shardprop.register_rule(torch.ops.aten.cumsum.default, "+... n@dim! -> .
 
 
 def _run(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["discover", *arguments])
+    with temporary_rules():  # the module of a test may register one
+        result = CliRunner().invoke(app, ["discover", *arguments])
     return result.exit_code, result.output
 
 
