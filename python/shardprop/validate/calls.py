@@ -10,7 +10,10 @@ import torch
 from .. import _torch
 from .._torch import OpOverload
 
-__all__ = ["Call"]
+__all__ = ["MADE_UP", "Call"]
+
+# How the origin of a call begins that was filled in from the op's schema.
+MADE_UP = "made up"
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,11 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
     origin: str = ""
+
+    @property
+    def is_made_up(self) -> bool:
+        """Is it of no program and no sample?"""
+        return self.origin.startswith(MADE_UP)
 
     @property
     def tensors(self) -> list[torch.Tensor]:

@@ -17,6 +17,10 @@ from .calls import Call
 __all__ = ["FileError", "generator_of_calls", "import_file", "rules_registered_by"]
 
 
+# Names of modules that were files of a user's, which another file may take.
+_imported: set[str] = set()
+
+
 class FileError(ShardpropError):
     """A file that is not what it should be."""
 
@@ -33,7 +37,7 @@ def import_file(path: Path) -> ModuleType:
     loaded = sys.modules.get(path.stem)
     if loaded is not None and _is_of(loaded, path):
         return loaded
-    if loaded is not None:
+    if loaded is not None and path.stem not in _imported:
         raise FileError(
             f"Expected a file whose name is free, got {str(path)!r}: there is a module "
             f"{path.stem!r} already. Give the file another name."
@@ -46,6 +50,7 @@ def import_file(path: Path) -> ModuleType:
         sys.path.insert(0, folder)
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module  # as dataclasses and pickle look for it
+    _imported.add(path.stem)
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # a script may end in sys.exit

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .._torch import OpOverload
-from .calls import Call
+from .calls import MADE_UP, Call
 from .trial import accepted
 
 __all__ = ["made_up"]
@@ -51,7 +51,7 @@ def made_up(op: OpOverload, seed: int = 0) -> Iterator[Call]:
             args, kwargs = filling.arguments(op)
         except _NoValue:
             return
-        call = Call(op, args, kwargs, f"made up of the schema, {number}")
+        call = Call(op, args, kwargs, f"{MADE_UP} of the schema, {number}")
         if not call.tensors:
             return
         results = accepted(call)

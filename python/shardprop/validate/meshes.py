@@ -22,7 +22,7 @@ def ensure_process_group(ranks: int) -> None:
         _torch.make_fake_process_group(max(ranks, _RANKS))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=32)
 def mesh_of(sizes: tuple[int, ...]) -> DeviceMesh:
     """A mesh of these sizes, of which this process is rank 0.
 

@@ -38,7 +38,7 @@ _REDUCE_OPS = ("sum", "avg", "max", "min")
 _FACTORS = (2, 3)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=32)
 def _mesh(sizes: tuple[int, ...], flattened: bool) -> DeviceMesh:
     names = tuple(f"dim_{index}" for index in range(len(sizes)))
     ranks = torch.arange(math.prod(sizes)).reshape(sizes)

@@ -166,8 +166,8 @@ class Simulation:
     def _refuse_flags_as_numbers(self, operand: int, layout: Layout) -> None:
         """A pending sum of flags is a logical or, which no sum of numbers commutes with. Beside
         numbers a program has flags replicated or cut; a rule that says the same of all dtypes,
-        as that of an addition, is not to be blamed for it."""
-        if self._operands[operand].dtype is not torch.bool:
+        as that of an addition, is not to be blamed for it on a call that nobody makes."""
+        if self._operands[operand].dtype is not torch.bool or not self._executable.call.is_made_up:
             return
         summed = [p for p in layout if is_partial(p) and p.reduce_op in _ARITHMETIC]  # type: ignore[attr-defined]
         if summed and any(is_rounded(x.dtype) for x in self._operands):

@@ -348,15 +348,19 @@ def test_what_a_rule_or_an_op_raises_is_told(rule: Register) -> None:
     assert reason.endswith("x...") and len(reason) < 240
 
 
-def test_a_pending_sum_of_flags_beside_numbers_is_left_out(rule: Register) -> None:
+def test_a_pending_sum_of_flags_beside_numbers_is_left_out_of_made_up_calls(rule: Register) -> None:
     """A rule of sums need not ask for dtypes; between flags alone it is put to the test."""
     rule(aten.add.Tensor, [[P("sum"), P("sum"), P("sum")]])
     numbers, flags = torch.randn(6, 4), torch.rand(6, 4) > 0.5
-    report = check(
-        aten.add.Tensor, (numbers, flags), (numbers, numbers), settings=Settings(missing=False)
-    )
+    calls = [
+        Call(aten.add.Tensor, args, {}, "made up of the schema, 0")
+        for args in ((numbers, flags), (numbers, numbers))
+    ]
+    report = check_op(aten.add.Tensor, calls, Settings(missing=False))
     assert report.unsound == []
     assert report.error is None
     assert "claim: P(sum) of flags beside numbers" in report.skipped
+    # A call that somebody makes counts.
+    assert check(aten.add.Tensor, (numbers, flags), settings=Settings(missing=False)).unsound
     rule(aten.logical_xor.default, [[P("sum"), P("sum"), P("sum")]])
     assert check(aten.logical_xor.default, (flags, ~flags.roll(1))).unsound
