@@ -21,7 +21,7 @@ from torch._guards import detect_fake_mode
 from torch._library import custom_ops as _custom_ops
 from torch._library.simple_registry import singleton as _custom_kernels
 from torch._library.utils import can_generate_trivial_fake_impl
-from torch._ops import OpOverload
+from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
 from torch.distributed._local_tensor import (
@@ -93,6 +93,7 @@ __all__ = [
     "IntLike",
     "NormPartial",
     "OpOverload",
+    "OpOverloadPacket",
     "OpSchema",
     "OutputSharding",
     "Partial",

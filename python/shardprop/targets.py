@@ -8,10 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from . import _torch, registry
-from ._torch import OpOverload, RuntimeSchemaInfo
+from ._torch import OpOverload, OpOverloadPacket, RuntimeSchemaInfo
 from .errors import ShardpropError
 from .op_facts import op_facts
 
@@ -38,7 +36,7 @@ def _as_op(item: object) -> OpOverload:
     defined = _torch.overload_of_definition(item)
     if defined is not None:
         return defined
-    if isinstance(item, torch._ops.OpOverloadPacket):
+    if isinstance(item, OpOverloadPacket):
         names: list[str] = item.overloads()  # type: ignore[no-untyped-call]
         choices = ", ".join(str(getattr(item, name)) for name in names)
         raise ShardpropError(

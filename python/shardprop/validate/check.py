@@ -20,7 +20,7 @@ from .claims import Claimant, kind_of_rule
 from .execution import Executable
 from .looking import Tried, look_for_missing
 from .partials import Untestable
-from .repros import script_of
+from .repro import script
 from .results import Finding, OpReport, Settings
 from .simulation import Data, Raised, Row, Simulation, is_mixed, simulations, telling, varied
 from .texts import call_text, error_text, row_text
@@ -193,7 +193,7 @@ class _Checker:
                         mesh=trial.sizes,
                         call=call_text(call),
                         reason=reason,
-                        repro=script_of(call, rows, trial.sizes, self._settings.seed),
+                        repro=script(call, rows, trial.sizes, self._settings.seed),
                         raises=isinstance(reason, Raised),
                     )
                 )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from .execution import Executable
 from .explore import explore
 from .missing import MissingRows
-from .repros import script_of
+from .repro import script
 from .results import Finding, Settings
 from .simulation import Row, Simulation
 from .texts import call_text, row_text
@@ -56,7 +56,7 @@ def look_for_missing(
                 mesh=(ranks,),
                 call=call_text(call),
                 reason=f"holds, and is not claimed{also}",
-                repro=script_of(call, [row], (ranks,), settings.seed),
+                repro=script(call, [row], (ranks,), settings.seed),
             )
         )
     return looked
