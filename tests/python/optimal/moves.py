@@ -10,7 +10,6 @@ There is one function for each row of the contract's table. In their formulas, a
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -350,7 +349,6 @@ def _comm_ps(model: CostModel, kind: str, group: Group, n: int, wire: int) -> in
     return _picoseconds(line.fixed_us + wire * line.us_per_byte)
 
 
-@functools.lru_cache(maxsize=10_000)
 def _line(model: CostModel, kind: str, group: Group) -> Line:
     (costs,) = (costs for costs in model.groups if costs.mesh_dims == group)
     return costs.lines[COLLECTIVES.index(kind)]
