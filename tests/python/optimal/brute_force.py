@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from shardprop.plans import Step
+from shardprop.plans import Layout, Step
 
 from .moves import Move, Problem, moves
 from .state import REPLICATED, SS, P, Placed, State, layout_of, state_of
@@ -134,8 +134,8 @@ def _move_of(step: Step, state: State, problem: Problem, number: int) -> Move:
     return move
 
 
-def _state_of(layout: object, problem: Problem) -> State:
-    return state_of(layout, problem.model.sizes, len(problem.shape))  # type: ignore[arg-type]
+def _state_of(layout: Layout, problem: Problem) -> State:
+    return state_of(layout, problem.model.sizes, len(problem.shape))
 
 
 def _text(move: Move) -> str:

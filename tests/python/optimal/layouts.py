@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
-from torch.distributed.tensor._dtensor_spec import DTensorSpec
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry
 from torch.distributed.tensor.placement_types import _MaskPartial, _StridedShard
 
 from shardprop.cost_model import CostModel
@@ -28,6 +28,7 @@ __all__ = [
     "random_question",
     "random_shape",
     "random_sizes",
+    "spec_of_encoded_layout",
     "spec_of_layout",
 ]
 
@@ -179,3 +180,15 @@ def spec_of_layout(
     if any(isinstance(p, _StridedShard) for p in layout.placements):
         return spec_of(mesh, shape, layout.placements, dtype=dtype, strided_is_order=False)
     return spec_of(mesh, shape, layout.placements, dtype=dtype, order=layout.shard_order)
+
+
+def spec_of_encoded_layout(
+    mesh: DeviceMesh, shape: Sequence[int], layout: Layout, dtype: torch.dtype = torch.float32
+) -> DTensorSpec:
+    """Plain shards as torch has them where strided ones stand for the order.
+
+    In the default order these are plain again.
+    """
+    order = tuple(ShardOrderEntry(*entry) for entry in layout.shard_order)
+    encoded = DTensorSpec._convert_shard_order_to_StridedShard(order, layout.placements, mesh)
+    return spec_of(mesh, shape, encoded, dtype=dtype)

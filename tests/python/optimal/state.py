@@ -77,7 +77,7 @@ def placed(placement: Placement) -> Placed:
     if type(placement) is Shard:
         return Placed(S, placement.dim)
     if type(placement) is _StridedShard:
-        return Placed(SS, placement.dim, factor=placement.split_factor)
+        return Placed(SS, placement.dim, factor=int(placement.split_factor))
     if type(placement) is Partial:
         return Placed(P, op=placement.reduce_op)
     if isinstance(placement, Partial):
