@@ -42,7 +42,7 @@ from .layouts import (
 from .models import all_groups, random_model, ring_model
 from .moves import Move, Problem, moves
 from .random_decisions import OPS, random_decisions
-from .search_oracle import Operand, best_strategies
+from .search_oracle import Operand, best_strategies, is_shardable
 from .state import (
     State,
     first_part,
@@ -247,6 +247,9 @@ def test_all_to_all_of_uneven_sizes_is_padded_and_copied_once_more() -> None:
     problem, source = asked(by_bytes([4]), [S(0)], [S(1)], (8, 6), 1)
     # 2 rows of 6 columns, sent as 8 columns.
     assert work(only(list(moves(source, problem)), "all_to_all")) == (3 * 4, 3, 6 * 16, 16)
+    # 7 rows are cut in 2 + 2 + 2 + 1, so the last rank has less to send.
+    problem, source = asked(by_bytes([4]), [S(0)], [S(1)], (7, 4), 1)
+    assert work(only(list(moves(source, problem)), "all_to_all")) == (3 * 2, 3, 6 * 8, 8)
     problem, source = asked(by_bytes([4]), [S(0)], [S(1)], (8, 4), 1)
     assert work(only(list(moves(source, problem)), "all_to_all")) == (3 * 2, 2, 4 * 8, 8)
 
@@ -301,6 +304,9 @@ def test_zeros_fill_the_rest_of_a_shard_that_becomes_a_sum() -> None:
     assert fill.peak == 10
     problem, source = asked(by_bytes([4]), [S(0)], [MAX], (8,), 1)
     assert not any(move.kind == "zero_fill" for move in moves(source, problem))
+    problem, source = asked(by_bytes([2, 2]), [S(0), S(0)], [P, P], (8,), 1)
+    filled = [move.mesh_dims for move in moves(source, problem) if move.kind == "zero_fill"]
+    assert filled == [(1,)]  # not one that a later cut lies in
 
 
 def test_a_masked_partial_comes_first_and_alone() -> None:
@@ -338,7 +344,7 @@ def test_a_merged_average_is_divided_afterwards() -> None:
         ((S(0), S(0)), {"all_gather", "all_to_all", "permute"}),
         ((P, P), {"reduce_scatter", "all_reduce"}),
     ],
-    ids=str,
+    ids=["shards", "partials"],
 )
 def test_uneven_shards_are_not_merged(source, kinds) -> None:
     for size, expected in ((8, kinds), (6, kinds & {"all_reduce"})):
@@ -372,6 +378,12 @@ def test_a_permutation_keeps_the_pieces_and_those_outside() -> None:
     assert reached((0, 1), [P, S(0), R], 16) == set()
     # Mesh dim 2 cuts after two pieces, so the pieces before it are neither more nor less.
     assert reached((0, 1), [S(0), S(1), S(0)], 16) == {(S(1), S(0), S(0))}
+
+
+def test_a_permutation_may_leave_an_uneven_dim_as_it_is() -> None:
+    problem, source = asked(by_bytes([2, 2, 2], [(0, 1)]), [S(0), R, S(1)], [R, R, R], (8, 7))
+    permute = only(list(moves(source, problem)), "permute")
+    assert layout_of(permute.after).placements == (R, S(0), S(1))
 
 
 def test_a_permutation_moves_no_cut_over_one_that_stays() -> None:
@@ -574,6 +586,12 @@ def test_all_prices_are_those_of_one_target_after_the_other() -> None:
     assert compared > 200
 
 
+def test_all_prices_are_only_to_layouts_that_introduce_what_the_target_does() -> None:
+    problem, start = asked(by_bytes([2, 2]), [P, R], [R, P], (8,))
+    found = {layout_of(state).placements for state in all_prices(problem, start)}
+    assert found == {(R, P), (S(0), P)}
+
+
 def test_no_way_round_is_cheaper() -> None:
     """By way of a layout without partials and strided shards, which can be left again."""
     rng = random.Random(4)
@@ -701,6 +719,13 @@ def test_strategies_that_leave_a_rank_without_a_piece_are_not_valid() -> None:
     assert strict is not None and lenient is not None
     assert strict.strategies == (((R,), (R,), (R,)),)
     assert lenient.strategies == (((S(0),), (S(0),), (S(0),)),)
+
+
+def test_strided_shards_need_an_element_for_each_of_their_pieces() -> None:
+    assert is_shardable((8,), (R, SS(0, 2)), (2, 4))
+    assert not is_shardable((8,), (R, SS(0, 3)), (2, 4))
+    assert not is_shardable((8,), (S(0), SS(0, 2)), (2, 4))
+    assert not is_shardable((), (S(0), R), (1, 1))
 
 
 def test_mixed_partials_are_no_strategy() -> None:
