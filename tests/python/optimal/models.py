@@ -88,17 +88,16 @@ def random_model(rng: random.Random, sizes: Sequence[int]) -> CostModel:
         hops = {"all_reduce": 2 * (n - 1), "permute": 1}.get(kind, n - 1)
         return Line(launch + hops * rng.choice((0.0, 0.6, 2.7)), per_byte)
 
-    model = CostModel(
+    def costs(group: tuple[int, ...]) -> GroupCosts:
+        return _costs(group, lambda kind: line(group, kind))
+
+    return CostModel(
         tuple(sizes),
-        tuple(
-            _costs(group, lambda kind, group=group: line(group, kind))  # type: ignore[misc]
-            for group in [*_alone(sizes), *groups]
-        ),
+        tuple(costs(group) for group in [*_alone(sizes), *groups]),
         kernel_us=rng.choice((0.0, 1.0, 5.0, 40.0)),
         memory_us_per_byte=rng.choice((0.0, 1e-6, 1e-4, 1e-2)),
         all_to_all_gathers=rng.random() < 0.2,
     )
-    return model
 
 
 def _alone(sizes: Sequence[int]) -> list[tuple[int, ...]]:

@@ -133,7 +133,11 @@ def left_to_right(placements: Sequence[Placement]) -> Layout:
 def state_of_spec(spec: DTensorSpec) -> State:
     """What a plan starts from or leads to: strided shards that stand for an order are undone."""
     sizes, shape = tuple(spec.mesh.shape), tuple(spec.shape)
-    if spec.shard_order is not None:
+    strided = any(
+        type(p) is _StridedShard and size > 1
+        for p, size in zip(spec.placements, sizes, strict=True)
+    )
+    if spec.shard_order is not None and not strided:
         order = tuple((entry.tensor_dim, tuple(entry.mesh_dims)) for entry in spec.shard_order)
         return state_of(Layout(tuple(spec.placements), order), sizes, len(shape))
     return state_of_placements(spec.placements, sizes, shape, spec.use_strided_shard_as_shard_order)
