@@ -140,7 +140,9 @@ def state_of_spec(spec: DTensorSpec) -> State:
     if spec.shard_order is not None and not strided:
         order = tuple((entry.tensor_dim, tuple(entry.mesh_dims)) for entry in spec.shard_order)
         return state_of(Layout(tuple(spec.placements), order), sizes, len(shape))
-    return state_of_placements(spec.placements, sizes, shape, spec.use_strided_shard_as_shard_order)
+    return state_of_placements(
+        spec.placements, sizes, shape, bool(spec.use_strided_shard_as_shard_order)
+    )
 
 
 def state_of_placements(
