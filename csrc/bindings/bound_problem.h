@@ -52,22 +52,23 @@ struct BoundProblem {
   void decode_output_shapes();
 };
 
-// Defines `name` in the module as `answer(bound)`.
-template <class Answer>
-void define_question(py::module_& module, const char* name, Answer answer) {
+// Defines `name` in the module as `answer(first..., bound)`; `names` are those of the first
+// arguments.
+template <class... First, class Answer, class... Names>
+void define_question(py::module_& module, const char* name, Answer answer, Names... names) {
   module.def(
       name,
-      [answer](const BoundMesh& mesh, py::handle device_mesh, py::handle rows, int outputs,
-               py::handle specs, int positional, unsigned options, py::handle ask_kinds,
-               py::handle ask_tracing, py::handle fixed, py::handle absent_outputs,
-               py::handle pinned, py::handle accepts, py::handle symbolic,
-               py::handle output_shapes) {
+      [answer](First... first, const BoundMesh& mesh, py::handle device_mesh, py::handle rows,
+               int outputs, py::handle specs, int positional, unsigned options,
+               py::handle ask_kinds, py::handle ask_tracing, py::handle fixed,
+               py::handle absent_outputs, py::handle pinned, py::handle accepts,
+               py::handle symbolic, py::handle output_shapes) {
         BoundProblem bound({mesh, device_mesh, rows, outputs, specs, positional, options, ask_kinds,
                             ask_tracing, fixed, absent_outputs, pinned, accepts, symbolic,
                             output_shapes});
-        return answer(bound);
+        return answer(first..., bound);
       },
-      py::arg("mesh"), py::arg("device_mesh"), py::arg("rows"), py::arg("outputs"),
+      names..., py::arg("mesh"), py::arg("device_mesh"), py::arg("rows"), py::arg("outputs"),
       py::arg("specs"), py::arg("positional"), py::arg("options"), py::arg("ask_kinds"),
       py::arg("ask_tracing"), py::arg("fixed"), py::arg("absent_outputs"), py::arg("pinned"),
       py::arg("accepts"), py::arg("symbolic"), py::arg("output_shapes") = py::none());

@@ -5,6 +5,14 @@
 namespace shardprop::bindings {
 namespace {
 
+py::object restore(py::handle spec, Placement wanted, Decoder& decoder) {
+  // Opaque placements come back as the very objects they were.
+  for (const py::handle object : spec.attr("placements")) {
+    if (decoder.placement(object) == wanted) return py::reinterpret_borrow<py::object>(object);
+  }
+  return {};
+}
+
 // Interned names, so that an attribute costs a dictionary look-up and no string.
 struct Names {
   py::object dim = intern("dim"), split_factor = intern("split_factor"),
@@ -357,6 +365,15 @@ Mesh decode_mesh(py::handle sizes, py::handle bandwidth, py::handle latency) {
     }
   }
   return mesh;
+}
+
+py::object placement_object(Placement placement, py::handle src, py::handle dst, Decoder& decoder) {
+  if (placement.is_replicate() || placement.is_shard()) return filled_object(placement);
+  for (const py::handle spec : {src, dst}) {
+    if (py::object found = restore(spec, placement, decoder)) return found;
+  }
+  if (placement.is_strided()) return filled_object(placement);
+  return environment().partial_type(environment().reduce_ops.at(placement.reduce_op()));
 }
 
 }  // namespace shardprop::bindings

@@ -102,6 +102,10 @@ struct DecodedRule {
 // The Python object of a cell that a rule had a placeholder for, or that we added.
 [[nodiscard]] py::object filled_object(Placement filled);
 
+// The Python object of a placement of a plan between two specs.
+[[nodiscard]] py::object placement_object(Placement placement, py::handle src, py::handle dst,
+                                          Decoder& decoder);
+
 [[nodiscard]] Mesh decode_mesh(py::handle sizes, py::handle bandwidth, py::handle latency);
 
 }  // namespace shardprop::bindings

@@ -2,8 +2,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "cost_model.h"
 #include "decode.h"
 #include "graph_search.h"
+#include "plan_space.h"
 #include "register.h"
 #include "rule.h"
 
@@ -19,14 +21,18 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
       if (thrown) std::rethrow_exception(thrown);
     } catch (const TooManyPlacements&) {
       py::set_error(unsupported, "more than 32 different placements in one plan");
+    } catch (const OutsidePlanSpace& reason) {
+      py::set_error(unsupported, reason.what());
     }
   });
   py::register_exception<RuleError>(module, "RuleError", PyExc_ValueError);
+  py::register_exception<CostError>(module, "CostError", PyExc_ValueError);
   module.def("configure", &configure, py::arg("types"), py::arg("reduce_ops"), py::arg("read_size"),
              py::arg("zero_fill_partial"), py::arg("compensated_sum"),
              "Tell the core torch's placement types and dialect. Called once, on import.");
   register_redistribute(module);
   register_decide(module);
+  register_exact(module);
   register_metadata(module);
   register_notation(module);
   register_signature(module);

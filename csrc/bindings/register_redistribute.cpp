@@ -13,24 +13,6 @@
 namespace shardprop::bindings {
 namespace {
 
-py::object restore(py::handle spec, Placement wanted, Decoder& decoder) {
-  // Opaque placements come back as the very objects they were.
-  for (const py::handle object : spec.attr("placements")) {
-    if (decoder.placement(object) == wanted) return py::reinterpret_borrow<py::object>(object);
-  }
-  return {};
-}
-
-// The Python object of a placement of a plan between two specs.
-py::object placement_object(Placement placement, py::handle src, py::handle dst, Decoder& decoder) {
-  if (placement.is_replicate() || placement.is_shard()) return filled_object(placement);
-  for (const py::handle spec : {src, dst}) {
-    if (py::object found = restore(spec, placement, decoder)) return found;
-  }
-  if (placement.is_strided()) return filled_object(placement);
-  return environment().partial_type(environment().reduce_ops.at(placement.reduce_op()));
-}
-
 // A shard of a tensor dim that is not there has a price in torch, but no plan.
 void refuse_shards_beyond(const DecodedSpec& spec) {
   for (int m = 0; m < spec.layout.ndim; ++m) {

@@ -75,6 +75,21 @@ bool same_placements(const Layout& a, const Layout& b) {
   return a.ndim == b.ndim && a.placements == b.placements;
 }
 
+Layout with_placement(Layout layout, int mesh_dim, Placement placement) {
+  const Placement gone = layout.placements[mesh_dim];
+  for (int m = 0; m < layout.ndim && gone.is_shard_like(); ++m) {
+    const bool later = layout.position[m] > layout.position[mesh_dim];
+    if (cuts(layout.placements[m], gone.dim) && later) --layout.position[m];
+  }
+  layout.placements[mesh_dim] = replicate();
+  layout.position[mesh_dim] = 0;
+  if (placement.is_shard_like()) {
+    layout.position[mesh_dim] = static_cast<std::uint8_t>(order_of(layout, placement.dim).length);
+  }
+  layout.placements[mesh_dim] = placement;
+  return layout;
+}
+
 std::int64_t num_shards(const Layout& layout, const Mesh& mesh) {
   std::int64_t shards = 1;
   for (int m = 0; m < layout.ndim; ++m) {

@@ -40,6 +40,9 @@ struct Layout {
 [[nodiscard]] bool all_replicate(const Layout& layout);
 [[nodiscard]] bool same_placements(const Layout& a, const Layout& b);
 
+// The layout after one move on one mesh dim: a shard that is put there cuts last.
+[[nodiscard]] Layout with_placement(Layout layout, int mesh_dim, Placement placement);
+
 // Product of the mesh sizes over shards and strided shards.
 [[nodiscard]] std::int64_t num_shards(const Layout& layout, const Mesh& mesh);
 

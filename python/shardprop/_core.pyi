@@ -6,6 +6,9 @@ from typing import Any
 class Unsupported(Exception): ...
 class RuleError(ValueError): ...
 
+# A cost model that cannot be meant, or a price that is none.
+class CostError(ValueError): ...
+
 # Its args: message, position in the text, term, element of a list; each of the last three or None.
 class NotationError(ValueError): ...
 
@@ -23,6 +26,17 @@ class Mesh:
     def sizes(self) -> tuple[int, ...]: ...
     @property
     def key(self) -> bytes: ...
+
+class CostModel:
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        groups: Sequence[tuple[Sequence[int], Sequence[tuple[float, float]]]],
+        kernel_us: float,
+        memory_us_per_byte: float,
+        all_to_all_gathers: bool,
+        callback: Callable[[str, tuple[int, ...], int, int], float] | None,
+    ) -> None: ...
 
 class History:
     def __init__(self) -> None: ...
@@ -94,6 +108,27 @@ def decide(
     symbolic: Callable[[], Any],
     output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
 ) -> tuple[int, tuple[Any, ...], float, list[float], int]: ...
+def decide_exactly(
+    model: CostModel,
+    memory_limit: float,
+    output_weight: float,
+    weighed_outputs: Sequence[tuple[Sequence[int], int, object | None]] | None,
+    mesh: Mesh,
+    device_mesh: object,
+    rows: object,
+    outputs: int,
+    specs: object,
+    positional: int,
+    options: int,
+    ask_kinds: Callable[[], Sequence[int]],
+    ask_tracing: Callable[[], bool],
+    fixed: Sequence[tuple[int, object]] | None,
+    absent_outputs: Sequence[bool] | None,
+    pinned: Sequence[int],
+    accepts: Callable[[tuple[Any, ...]], bool] | None,
+    symbolic: Callable[[], Any],
+    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
+) -> tuple[int, tuple[Any, ...], float, list[float], int, float]: ...
 def region(
     mesh: Mesh,
     device_mesh: object,
@@ -114,6 +149,20 @@ def region(
 def plan(
     mesh: Mesh, src: object, dst: object, force_graph: bool
 ) -> tuple[int, bool, list[tuple[int, Any, Any, list[int]]]]: ...
+# A layout: placements over the mesh, and (tensor dim, mesh dims in the order in which they cut it).
+_Layout = tuple[tuple[Any, ...], tuple[tuple[int, tuple[int, ...]], ...]]
+# Kind, mesh dims, layout before and after, us of communication, of local work, bytes sent, peak.
+_Step = tuple[str, tuple[int, ...], _Layout, _Layout, float, float, int, int]
+
+def exact_plan(
+    model: CostModel, src: object, dst: object, memory_limit: float
+) -> tuple[bool, list[_Step], int]: ...
+def exact_price(
+    model: CostModel, src: object, dst: object, memory_limit: float
+) -> tuple[float, float, int] | None: ...
+def price_steps_of(
+    model: CostModel, src: object, dst: object, steps: Sequence[tuple[Sequence[int], object]]
+) -> tuple[bool, list[_Step], int]: ...
 def price_steps(
     mesh: Mesh, src: object, dst: object, force_graph: bool
 ) -> float | list[tuple[int, Any, Any]] | None: ...

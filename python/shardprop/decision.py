@@ -9,13 +9,12 @@ from . import _core, _torch, engine, registry
 from ._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, OutputSharding
 from .engine import Choice, GivenRows, NoStrategyError, OutputMeta, Question
 from .errors import ShardpropError
-from .held import HeldDecisions
 from .lists import Choose, Elements, decide_list_op, is_tensor_list
 from .metadata import output_meta
 from .op_facts import op_facts
 from .operands import operands_of
 from .outputs import output_sharding
-from .redistribution import Redistribution
+from .policy import Policy
 from .rules import FollowRule, RowRule, own_rule
 
 __all__ = ["ReadOut", "ask", "decide", "question_of", "refuse_misfit", "rule_of"]
@@ -72,14 +71,15 @@ def _mesh_of(schema: OpSchema) -> DeviceMesh:
 
 def ask(
     rule: Any,
-    redistribution: Redistribution,
-    choose: Callable[[Question, Any], Choice] = engine.choose,
+    policy: Policy,
+    choose: Callable[[Question, Any], Choice] | None = None,
 ) -> Choose:
-    """How `rule` answers a question; `choose` answers for rules that list rows.
+    """How `rule` answers a question under a policy; `choose`, if given, stands in for the policy's.
 
     The function raises what `choose` raises, and _core.Unsupported where a rule of ours does not
     know what to make of the arguments: torch then decides, or says what is wrong with them.
     """
+    choose = choose or policy.choose
     if not is_own(rule):
         return lambda question: choose(question, rule)
 
@@ -87,8 +87,8 @@ def ask(
         try:
             if not isinstance(rule, FollowRule):
                 return choose(question, rule)
-            with redistribution.one_decision():
-                return rule.choose(question, redistribution.cost)
+            with policy.one_decision():
+                return rule.choose(question, policy.cost)
         except (_core.RuleError, ShardpropError):
             raise
         except _UNEXPECTED as error:
@@ -101,8 +101,7 @@ def ask(
 def decide(
     schema: OpSchema,
     rule: Any,
-    redistribution: Redistribution,
-    held: HeldDecisions,
+    policy: Policy,
     meta_of: Callable[[OpSchema], OutputMeta] | None = None,
 ) -> OutputSharding:
     """The decision of a rule, looked up if it is held; `meta_of` gives the metadata of the outputs
@@ -114,7 +113,7 @@ def decide(
     """
     if rule is _READ_OUT:
         return OutputSharding(None, schema)
-    choose_one = ask(rule, redistribution, held.choose)
+    choose_one = ask(rule, policy)
     meta_of = meta_of or output_meta
     if _is_list_op(schema) and not isinstance(rule, GivenRows):
         elements = Elements(schema)

@@ -26,6 +26,7 @@ __all__ = [
     "Question",
     "answer",
     "choose",
+    "chosen",
     "options",
     "prepare",
     "staying_operands",
@@ -119,6 +120,7 @@ class Choice(NamedTuple):
         pinned: Operands (by index) that may live on another mesh (``different_mesh_args``).
         is_sequence: The outputs are a sequence even if there is only one.
         strided_is_order: What strided shards of the answer stand for where no operand has any.
+        output_cost: Microseconds that the outputs will cost later, as far as they were weighed.
     """
 
     outputs: tuple[tuple[Placement, ...] | None, ...]
@@ -130,6 +132,7 @@ class Choice(NamedTuple):
     pinned: tuple[int, ...]
     is_sequence: bool = False
     strided_is_order: bool = True
+    output_cost: float = 0.0
 
 
 class Arguments:
@@ -396,7 +399,22 @@ def answer(prepared: Prepared) -> Choice:
         _core.RuleError: the rule is malformed; its text names row and operand.
         NoStrategyError: there is nothing to choose, and torch would raise.
     """
-    verdict, placements, cost, operand_costs, nodes = _core.decide(*prepared.arguments)
+    return chosen(prepared, *_core.decide(*prepared.arguments))
+
+
+def chosen(
+    prepared: Prepared,
+    verdict: int,
+    placements: tuple[Any, ...],
+    cost: float,
+    operand_costs: list[float],
+    nodes: int,
+) -> Choice:
+    """What the core answered, as a `Choice`.
+
+    Raises:
+        As `answer` does.
+    """
     if verdict == 4:
         raise _core.Unsupported(_VERDICTS[verdict])
     if verdict != 0:

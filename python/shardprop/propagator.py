@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 from . import _core, _torch, metadata, registry
 from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .bounded import stats_of_maps
+from .cost_model import Price
 from .decision import decide, refuse_misfit, rule_of
 from .decomposition import Declined, Decomposer
 from .decomposition.knowing import torch_propagate_knowing
 from .engine import NoStrategyError, OutputMeta
 from .errors import ShardpropError
-from .held import HeldDecisions
+from .exact import ExactPlanner
 from .hook import install, uninstall
 from .kinds import has_strided
+from .policy import OptimalPolicy, Policy, TorchPolicy
 from .redistribution import Redistribution
 from .registered import RegisteredRule
 from .rules.views import forget_dim_maps
 from .stats import Recorder, Stats
+from .topology import PRESETS, CostSource, load_topology
 
 __all__ = [
     "clear_caches",
+    "current_policy",
     "disable",
     "enable",
     "enabled",
+    "exact_planner",
     "is_enabled",
     "propagate_sharding",
     "redistribution",
@@ -39,10 +47,20 @@ __all__ = [
 _logger = logging.getLogger("shardprop")
 _recorder = Recorder()
 redistribution = Redistribution(_recorder)
-_held = HeldDecisions()
+_as_torch = TorchPolicy(redistribution)
 _lock = threading.Lock()
 _enabled = False
-_strict = False
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """How the core decides while it is enabled."""
+
+    policy: Policy = _as_torch
+    strict: bool = False
+
+
+_terms = _Terms()
 
 # What an op is left to torch for.
 _DECLINED = (_core.Unsupported, _core.RuleError, NoStrategyError)
@@ -75,14 +93,14 @@ def propagate_sharding(schema: OpSchema) -> OutputSharding:
     with _recorder.mine() as counts:
         rule = _rule_for(schema)
         if rule is None:
-            with redistribution.one_decision():
+            with _terms.policy.one_decision():
                 answer = _torch.torch_propagate(schema)
             # Only now: most of what is left to torch here, torch refuses.
             why = registry.why_no_single_dim_rule(schema.op)
             counts.left_to_torch(why, _strided_operands(schema))
             return answer
         try:
-            decision = decide(schema, rule, redistribution, _held)
+            decision = decide(schema, rule, _terms.policy)
         except _DECLINED as declined:
             if isinstance(rule, RegisteredRule):
                 refuse_misfit(schema, declined)
@@ -96,10 +114,10 @@ def _decide_inside(schema: OpSchema, meta: OutputMeta) -> OutputSharding:
     rule = _rule_for(schema)
     if rule is not None:
         try:
-            return decide(schema, rule, redistribution, _held, lambda _: meta)
+            return decide(schema, rule, _terms.policy, lambda _: meta)
         except _DECLINED as declined:
             _logger.debug("torch decides %s inside a decomposition: %s", schema.op, declined)
-    with redistribution.one_decision():
+    with _terms.policy.one_decision():
         return torch_propagate_knowing(schema, meta)
 
 
@@ -112,43 +130,128 @@ def _fall_back(schema: OpSchema, declined: Exception) -> OutputSharding:
         f"malformed rule: {declined}" if isinstance(declined, _core.RuleError) else str(declined)
     )
     _logger.debug("fallback to torch for %s: %s", schema.op, reason)
-    if _strict and not isinstance(declined, NoStrategyError):
+    if _terms.strict and not isinstance(declined, NoStrategyError):
         raise ShardpropError(f"{schema.op}: {reason} (strict: no fallback to torch).") from None
     _recorder.mine().fell_back(reason, _strided_operands(schema))
-    with redistribution.one_decision():
+    with _terms.policy.one_decision():
         return _torch.torch_propagate(schema)
 
 
-def enable(*, policy: str = "torch", strict: bool = False) -> None:
+# What a topology may be given as.
+TopologyLike = str | PathLike[str] | Mapping[str, Any] | CostSource | Price
+
+
+def enable(
+    *,
+    policy: str = "torch",
+    topology: TopologyLike | None = None,
+    memory_limit: float | None = None,
+    create_groups: bool = False,
+    output_weight: float = 0.0,
+    strict: bool = False,
+) -> None:
     """Let the core decide for every DTensor op of this process.
 
-    Clears torch's caches of decisions, so that what follows is decided by the core.
+    Clears torch's caches of decisions, so that what follows is decided by the core. All ranks have
+    to enable the same.
 
     Args:
         policy: ``"torch"``: the decision is torch's own, bit for bit, where its values are right.
+            ``"optimal"``: the decision of least total price under `topology`, and each operand is
+            moved by the very plan that was priced.
+        topology: For ``"optimal"``, and needed there: the name of a preset (``"h100-nvlink"``), a
+            JSON file (docs/cost-models.md), a topology, or a function (collective, mesh dims,
+            ranks, wire bytes) -> microseconds.
+        memory_limit: For ``"optimal"``: bytes that a rank may hold at once during a step of a plan.
+        create_groups: For ``"optimal"``: flatten every set of mesh dims that has no process group
+            yet, when a mesh is first met. All ranks of its root mesh have to come by.
+        output_weight: For ``"optimal"``: what part of the price of reducing an output's pending
+            partials (1.0: all of it) is counted with a decision that leaves them.
         strict: Raise instead of going to torch's code where the core declines an op that has a
             single-dim rule.
 
     Raises:
-        ShardpropError: an unknown policy.
+        ShardpropError: an unknown policy or topology, a topology with a fault, or settings of
+            policy ``"optimal"`` that are out of range or given with another policy.
     """
-    global _enabled, _strict
-    if policy != "torch":
-        raise ShardpropError(f"Expected policy 'torch', got {policy!r}.")
+    settings = {
+        "topology": topology,
+        "memory_limit": memory_limit,
+        "create_groups": create_groups or None,
+        "output_weight": output_weight or None,
+    }
+    _install(_Terms(_policy(policy, **settings), strict))
+
+
+def _policy(name: str, **settings: Any) -> Policy:
+    given = {key: value for key, value in settings.items() if value is not None}
+    if name == "torch":
+        if given:
+            raise ShardpropError(
+                f"Expected {', '.join(given)} with policy 'optimal' alone, got policy 'torch'."
+            )
+        return _as_torch
+    if name == "optimal":
+        return OptimalPolicy(exact_planner(**given), _as_torch, _recorder)
+    raise ShardpropError(f"Expected policy 'torch' or 'optimal', got {name!r}.")
+
+
+def exact_planner(
+    topology: TopologyLike | None = None,
+    memory_limit: float | None = None,
+    create_groups: bool = False,
+    output_weight: float = 0.0,
+) -> ExactPlanner:
+    """A planner under a topology; arguments as those of `enable`.
+
+    Raises:
+        ShardpropError: as `enable` does.
+    """
+    if topology is None:
+        raise ShardpropError(
+            "Expected a topology with policy 'optimal', got none: it has to know what collectives "
+            f"cost. Presets: {', '.join(PRESETS)}."
+        )
+    _check_number("memory_limit", memory_limit, "bytes above 0", above=0.0)
+    _check_number("output_weight", output_weight, "a finite number of 0 and more")
+    return ExactPlanner(
+        load_topology(topology),
+        memory_limit=memory_limit,
+        create_groups=create_groups,
+        output_weight=output_weight,
+    )
+
+
+def _check_number(name: str, value: object, expected: str, above: float | None = None) -> None:
+    if value is None:
+        return
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        if value > above if above is not None else value >= 0:
+            return
+    raise ShardpropError(f"{name}: Expected {expected}, got {value!r}.")
+
+
+def _install(terms: _Terms) -> None:
+    global _enabled, _terms
     with _lock:
-        _strict = strict
-        redistribution.install()
+        _terms = terms
+        terms.policy.install()
         install(propagate_sharding)
         _enabled = True
+        # Rows that were decided inside a decomposition were decided under a policy.
+        decomposer.clear()
 
 
 def disable() -> None:
     """Give every decision back to torch, and clear its caches of decisions."""
-    global _enabled
+    global _enabled, _terms
     with _lock:
         _torch.uninstall_pricing()
+        _torch.uninstall_redistribute()
         uninstall()
         _enabled = False
+        _terms = _Terms()
+        decomposer.clear()
 
 
 def is_enabled() -> bool:
@@ -156,16 +259,36 @@ def is_enabled() -> bool:
     return _enabled
 
 
+def current_policy() -> Policy:
+    """What decides; policy ``torch`` while shardprop is not enabled."""
+    return _terms.policy
+
+
 @contextmanager
-def enabled(*, policy: str = "torch", strict: bool = False) -> Iterator[None]:
+def enabled(
+    *,
+    policy: str = "torch",
+    topology: TopologyLike | None = None,
+    memory_limit: float | None = None,
+    create_groups: bool = False,
+    output_weight: float = 0.0,
+    strict: bool = False,
+) -> Iterator[None]:
     """`enable` for a block, and what was before after it."""
-    before, before_strict = _enabled, _strict
-    enable(policy=policy, strict=strict)
+    before, terms_before = _enabled, _terms
+    enable(
+        policy=policy,
+        topology=topology,
+        memory_limit=memory_limit,
+        create_groups=create_groups,
+        output_weight=output_weight,
+        strict=strict,
+    )
     try:
         yield
     finally:
         if before:
-            enable(strict=before_strict)
+            _install(terms_before)
         else:
             disable()
 
@@ -182,8 +305,7 @@ def reset_stats() -> None:
 
 def clear_caches() -> None:
     """Forget plans and decisions, ours and torch's."""
-    redistribution.clear()
-    _held.clear()
+    _terms.policy.clear()
     decomposer.clear()
     metadata.forget()
     forget_dim_maps()

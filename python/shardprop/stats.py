@@ -28,6 +28,8 @@ class Stats:
         strided_fallbacks: Those of them in `fallbacks`.
         seconds: Time spent in propagation, nested calls counted once.
         price_fallbacks: Prices and plans that went to torch's planner, by reason.
+        policy_fallbacks: Decisions, prices and plans that policy ``optimal`` left to policy
+            ``torch``, by reason.
         caches: What each cache holds, by its name; all are bounded.
     """
 
@@ -38,6 +40,7 @@ class Stats:
     strided_fallbacks: int
     seconds: float
     price_fallbacks: dict[str, int]
+    policy_fallbacks: dict[str, int]
     caches: dict[str, CacheStats]
 
     @property
@@ -60,6 +63,7 @@ class _Counts:
         "decisions",
         "delegated",
         "fallbacks",
+        "policy_fallbacks",
         "price_fallbacks",
         "seconds",
         "strided",
@@ -77,6 +81,7 @@ class _Counts:
         self.delegated: Counter[str] = Counter()
         self.fallbacks: Counter[str] = Counter()
         self.price_fallbacks: Counter[str] = Counter()
+        self.policy_fallbacks: Counter[str] = Counter()
         self.strided = 0
         self.strided_fallbacks = 0
         self.seconds = 0.0
@@ -87,6 +92,7 @@ class _Counts:
         self.delegated.update(other.delegated.copy())
         self.fallbacks.update(other.fallbacks.copy())
         self.price_fallbacks.update(other.price_fallbacks.copy())
+        self.policy_fallbacks.update(other.policy_fallbacks.copy())
         self.strided += other.strided
         self.strided_fallbacks += other.strided_fallbacks
         self.seconds += other.seconds
@@ -163,6 +169,10 @@ class Recorder:
         """A price or plan went to torch's planner."""
         self.mine().price_fallbacks[reason] += 1
 
+    def policy_fell_back(self, reason: str) -> None:
+        """Policy ``optimal`` left something to policy ``torch``."""
+        self.mine().policy_fallbacks[reason] += 1
+
     def snapshot(self, caches: dict[str, CacheStats]) -> Stats:
         """The counters now, and what the caches hold."""
         total = _Counts()
@@ -178,5 +188,6 @@ class Recorder:
             strided_fallbacks=total.strided_fallbacks,
             seconds=total.seconds,
             price_fallbacks=dict(total.price_fallbacks),
+            policy_fallbacks=dict(total.policy_fallbacks),
             caches=caches,
         )

@@ -1,0 +1,82 @@
+// THE table of moves of policy "optimal": every collective and local step that leads from one
+// layout to another, over one mesh dim or over several that have a process group, with its price.
+//
+// docs/cost-models.md has the table in words: conditions, bytes on the wire, local work.
+#pragma once
+
+#include <vector>
+
+#include "plan_space.h"
+
+namespace shardprop {
+
+enum class MoveKind : std::uint8_t {
+  kAllGather,
+  kReduceScatter,
+  kAllReduce,
+  kAllToAll,
+  kPermute,
+  kChunk,
+  kPartition,
+  kZeroFill,
+};
+
+struct PlannedMove {
+  MoveKind kind = MoveKind::kChunk;
+  std::uint8_t mask = 0;  // active mesh dims, as bits
+  State to = 0;
+  Price price = 0;
+  double peak_bytes = 0.0;  // that a rank holds at once
+  std::int64_t communication_ps = 0;
+  double wire_bytes = 0.0;  // that a rank sends
+};
+
+class MoveTable {
+ public:
+  // `space` must outlive the table. Moves that hold more than `memory_limit` bytes do not exist; 0:
+  // no limit.
+  MoveTable(const PlanSpace& space, double memory_limit)
+      : space_(space), memory_limit_(memory_limit) {}
+
+  // Makes `moves` those from `state`, in an order that depends on nothing else.
+  void from(State state, std::vector<PlannedMove>& moves);
+
+ private:
+  // What a move does, before it has a price.
+  struct Work {
+    MoveKind kind;
+    unsigned mask;
+    double out_bytes;
+    double wire = 0.0;
+    int kernels = 0;
+    double traffic = 0.0;
+    double staging = 0.0;
+  };
+
+  void gathers();
+  void take_off(int dim, unsigned mask, int count);
+  void move_to(int from, int to, unsigned mask, int count);
+  void reductions();
+  void reduce(unsigned mask);
+  void chunks(int active);
+  void zero_fill(int dim, int active);
+  void permutations();
+  // The move from `view_` to `after_`, if there is such a one.
+  void add(const Work& work);
+
+  [[nodiscard]] std::int64_t ranks_of(unsigned mask) const;
+  [[nodiscard]] bool cuts_evenly(const PlanSpace::View& view, int dim) const;
+  [[nodiscard]] std::int64_t size_before(int dim, int cuts) const;
+  [[nodiscard]] bool may_cut(int dim) const;
+  void append(int dim, unsigned mask);
+
+  const PlanSpace& space_;
+  double memory_limit_;
+  PlanSpace::View view_, after_;
+  std::vector<PlannedMove>* moves_ = nullptr;
+};
+
+[[nodiscard]] const char* name_of(MoveKind kind);
+[[nodiscard]] inline bool is_collective(MoveKind kind) { return kind <= MoveKind::kPermute; }
+
+}  // namespace shardprop
