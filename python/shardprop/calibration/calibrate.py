@@ -107,7 +107,7 @@ def _topology(mesh: DeviceMesh, fitted: list[Fitted]) -> Topology:
     groups = []
     for dims, ones in itertools.groupby(collectives, lambda one: one.mesh_dims):
         links: dict[str, Link | Measured] = {
-            one.what: Measured(one.fit.fixed_us, _gb_s(one.fit)) for one in ones
+            one.what: Measured(_rounded(one.fit.fixed_us), _gb_s(one.fit)) for one in ones
         }
         called = tuple(names[dim] if names else dim for dim in dims)
         groups.append(Group(called, PerCollective(**links)))
@@ -116,8 +116,8 @@ def _topology(mesh: DeviceMesh, fitted: list[Fitted]) -> Topology:
     return Topology(
         name=f"{backend} {shape} on {platform.node()}",
         # No collective takes less; what flattened groups that were not measured are derived from.
-        launch_us=min(one.fit.fixed_us for one in collectives),
-        memory=Memory(copy.fit.fixed_us, _gb_s(copy.fit)),
+        launch_us=min(_rounded(one.fit.fixed_us) for one in collectives),
+        memory=Memory(_rounded(copy.fit.fixed_us), _gb_s(copy.fit)),
         groups=tuple(groups),
         all_to_all_gathers=mesh.device_type == "cpu",
         sources=(
@@ -128,4 +128,9 @@ def _topology(mesh: DeviceMesh, fitted: list[Fitted]) -> Topology:
 
 
 def _gb_s(fit: Fit) -> float:
-    return 1e-3 / max(fit.us_per_byte, _LEAST_US_PER_BYTE)
+    return _rounded(1e-3 / max(fit.us_per_byte, _LEAST_US_PER_BYTE))
+
+
+def _rounded(value: float) -> float:
+    """To digits that people can read; a fit is never that exact."""
+    return float(f"{value:.5g}")
