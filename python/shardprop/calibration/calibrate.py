@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import platform
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import torch
 import torch.distributed as dist
@@ -17,7 +17,7 @@ from ..topology import Group, Link, Measured, Memory, PerCollective, Topology
 from .fit import Fit, Point, fit_line
 from .result import Calibration, Fitted
 from .settings import Settings
-from .timing import median_us
+from .timing import medians_us
 from .workloads import MeasuredGroup, Workload, copy_workload, workload
 
 __all__ = ["calibrate", "flattened_groups"]
@@ -42,11 +42,11 @@ def calibrate(mesh: DeviceMesh, settings: Settings = _DEFAULTS) -> Calibration:
         ShardpropError: the mesh has no mesh dim of size 2 and more, or its processes are not there.
     """
     groups = _groups(mesh)
-    copy = _fit(mesh, settings, (copy_workload(mesh.device_type, size) for size in settings.sizes))
+    copy = _fit(mesh, settings, [copy_workload(mesh.device_type, size) for size in settings.sizes])
     fitted = [Fitted("copy", (), 1, copy)]
     for group in groups:
         for collective in COLLECTIVES:
-            calls = (workload(collective, group, size) for size in settings.sizes)
+            calls = [workload(collective, group, size) for size in settings.sizes]
             fit = _fit(mesh, settings, calls, copy)
             fitted.append(Fitted(collective, group.mesh_dims, group.ranks, fit))
     return Calibration(_topology(mesh, fitted), tuple(fitted))
@@ -83,7 +83,7 @@ def flattened_groups(mesh: DeviceMesh) -> list[MeasuredGroup]:
 
 
 def _fit(
-    mesh: DeviceMesh, settings: Settings, calls: Iterable[Workload], copy: Fit | None = None
+    mesh: DeviceMesh, settings: Settings, calls: Sequence[Workload], copy: Fit | None = None
 ) -> Fit:
     """The line of calls of several sizes; over their memory traffic if it is no collective.
 
@@ -91,8 +91,7 @@ def _fit(
     line of copies is not the collective's.
     """
     points = []
-    for call in calls:
-        us = median_us(mesh, call, settings)
+    for call, us in zip(calls, medians_us(mesh, calls, settings), strict=True):
         if copy is None:
             points.append(Point(call.traffic, us))
         else:

@@ -1,9 +1,10 @@
-"""Times of a call that all ranks make together."""
+"""Times of calls that all ranks make together."""
 
 from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 
 import torch
 import torch.distributed as dist
@@ -12,36 +13,45 @@ from .._torch import DeviceMesh
 from .settings import Settings
 from .workloads import Workload
 
-__all__ = ["median_us"]
+__all__ = ["medians_us"]
 
 # On a GPU the host runs ahead, as in a program: the time of a call is that of several in a row.
 _CALLS_IN_A_ROW = 10
 
 
-def median_us(mesh: DeviceMesh, workload: Workload, settings: Settings) -> float:
-    """Microseconds of one call: the median over repetitions, the most over all ranks of the mesh.
+def medians_us(mesh: DeviceMesh, workloads: Sequence[Workload], settings: Settings) -> list[float]:
+    """Microseconds of each call: the median over repetitions, the most over all ranks of the mesh.
 
-    All groups of the mesh that the call knows of run at the same time, as in a program. Every rank
-    gets the same number.
+    The calls take turns, so that a time when the machine is busy is spread over all of them. All
+    groups of the mesh that a call knows of run at the same time, as in a program. Every rank gets
+    the same numbers.
     """
-    on_cpu = mesh.device_type == "cpu"
-    calls = 1 if on_cpu else _CALLS_IN_A_ROW
-    times = []
+    times: list[list[float]] = [[] for _ in workloads]
     for repetition in range(-settings.warmups, settings.repetitions):
-        _largest(mesh, 0.0)  # together from here
-        start = time.perf_counter()
-        for _ in range(calls):
-            workload.run()
-        if not on_cpu:
-            torch.accelerator.synchronize()
-        if repetition >= 0:
-            times.append((time.perf_counter() - start) * 1e6 / calls)
-    return _largest(mesh, statistics.median(times))
+        for workload, found in zip(workloads, times, strict=True):
+            _largest_of_ranks(mesh, [0.0])  # together from here
+            us = _us(workload, mesh.device_type)
+            if repetition >= 0:
+                found.append(us)
+    return _largest_of_ranks(mesh, [statistics.median(found) for found in times])
 
 
-def _largest(mesh: DeviceMesh, value: float) -> float:
-    """The largest value that a rank of the mesh has."""
-    found = torch.tensor(value, dtype=torch.float64, device=mesh.device_type)
+def _us(workload: Workload, device_type: str) -> float:
+    """Microseconds of one call on this rank."""
+    on_cpu = device_type == "cpu"
+    calls = 1 if on_cpu else _CALLS_IN_A_ROW
+    start = time.perf_counter()
+    for _ in range(calls):
+        workload.run()
+    if not on_cpu:
+        torch.accelerator.synchronize()
+    return (time.perf_counter() - start) * 1e6 / calls
+
+
+def _largest_of_ranks(mesh: DeviceMesh, values: list[float]) -> list[float]:
+    """For each place in the list, the largest value that a rank of the mesh has there."""
+    found = torch.tensor(values, dtype=torch.float64, device=mesh.device_type)
     for dim in range(mesh.ndim):
         dist.all_reduce(found, dist.ReduceOp.MAX, mesh.get_group(dim))
-    return found.item()
+    largest: list[float] = found.tolist()
+    return largest
