@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from collections.abc import Sequence
@@ -22,17 +23,18 @@ _CALLS_IN_A_ROW = 10
 def medians_us(mesh: DeviceMesh, workloads: Sequence[Workload], settings: Settings) -> list[float]:
     """Microseconds of each call: the median over repetitions, the most over all ranks of the mesh.
 
-    The calls take turns, so that a time when the machine is busy is spread over all of them. All
-    groups of the mesh that a call knows of run at the same time, as in a program. Every rank gets
-    the same numbers.
+    The calls take turns in another order each time, so that neither a busy machine nor the call
+    before it (a large one leaves cold caches) falls on one of them alone. All groups over the same
+    mesh dims run at the same time, as in a program. Every rank gets the same numbers.
     """
     times: list[list[float]] = [[] for _ in workloads]
     for repetition in range(-settings.warmups, settings.repetitions):
-        for workload, found in zip(workloads, times, strict=True):
+        order = random.Random(repetition).sample(range(len(workloads)), len(workloads))
+        for number in order:  # the same on all ranks
             _largest_of_ranks(mesh, [0.0])  # together from here
-            us = _us(workload, mesh.device_type)
+            us = _us(workloads[number], mesh.device_type)
             if repetition >= 0:
-                found.append(us)
+                times[number].append(us)
     return _largest_of_ranks(mesh, [statistics.median(found) for found in times])
 
 
