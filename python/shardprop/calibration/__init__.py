@@ -4,7 +4,7 @@
 `shardprop calibrate` starts local processes for that, or runs under torchrun.
 """
 
-from .calibrate import calibrate
+from .measuring import calibrate
 from .fit import Fit
 from .result import Calibration, Fitted
 from .settings import Settings

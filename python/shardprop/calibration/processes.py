@@ -15,7 +15,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from .. import _torch
 from ..topology import Group, Topology
-from .calibrate import calibrate
+from .measuring import calibrate
 from .report import publish
 from .request import Request, is_under_torchrun
 from .result import Calibration

@@ -54,6 +54,7 @@ def _largest_of_ranks(mesh: DeviceMesh, values: list[float]) -> list[float]:
     """For each place in the list, the largest value that a rank of the mesh has there."""
     found = torch.tensor(values, dtype=torch.float64, device=mesh.device_type)
     for dim in range(mesh.ndim):
-        dist.all_reduce(found, dist.ReduceOp.MAX, mesh.get_group(dim))
+        if mesh.size(dim) > 1:
+            dist.all_reduce(found, dist.ReduceOp.MAX, mesh.get_group(dim))
     largest: list[float] = found.tolist()
     return largest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._torch import DeviceMesh
-from ..cost_model import Line
+from ..cost_model import COLLECTIVES, Line
 from .groups import MeshDims, Span, ranks_of, span
 from .links import Link, PerCollective, hops, us_per_byte
 
@@ -37,38 +37,38 @@ class Node:
     within: PerCollective[Link]
     between: Between | None = None
 
-    def line(
-        self,
-        mesh: DeviceMesh,
-        dims: MeshDims,
-        collective: str,
-        launch_us: float,
-        *,
-        gathers: bool,
-    ) -> Line:
-        """The price of a collective over these mesh dims, wherever their groups lie.
+    def lines(
+        self, mesh: DeviceMesh, dims: MeshDims, launch_us: float, *, gathers: bool
+    ) -> tuple[Line, ...]:
+        """The prices of the collectives over these mesh dims, wherever their groups lie.
 
         Args:
             mesh: Whose global ranks tell the nodes.
             dims: The group.
-            collective: One of `COLLECTIVES`.
             launch_us: Of any collective.
             gathers: An all-to-all is made of an all-gather.
         """
-        within = self.within.of(collective)
-        ranks = ranks_of(mesh, dims)
-        if self.between is None:
-            return within.line(collective, ranks, launch_us)
-        lies = span(mesh, dims, self.between.devices)
-        if lies.nodes == 1:
-            return within.line(collective, ranks, launch_us)
-        between = self.between.links.of(collective)
-        crossing = hops(collective, lies.nodes)
-        inside = hops(collective, ranks) - crossing
-        fixed = launch_us + inside * within.latency_us + crossing * between.latency_us
-        like = "all_gather" if gathers and collective == "all_to_all" else collective
-        bandwidth = min(within.bandwidth_gb_s, _network_gb_s(like, between.bandwidth_gb_s, lies))
-        return Line(fixed, us_per_byte(bandwidth))
+        between = self.between
+        lies = None if between is None else span(mesh, dims, between.devices)
+        if between is None or lies is None or lies.nodes == 1:
+            ranks = ranks_of(mesh, dims)
+            return tuple(self.within.of(n).line(n, ranks, launch_us) for n in COLLECTIVES)
+        return tuple(
+            _line(name, lies, self.within.of(name), between.links.of(name), launch_us, gathers)
+            for name in COLLECTIVES
+        )
+
+
+def _line(
+    collective: str, lies: Span, within: Link, between: Link, launch_us: float, gathers: bool
+) -> Line:
+    """The price of a collective over several nodes."""
+    crossing = hops(collective, lies.nodes)
+    inside = hops(collective, lies.ranks) - crossing
+    fixed = launch_us + inside * within.latency_us + crossing * between.latency_us
+    like = "all_gather" if gathers and collective == "all_to_all" else collective
+    bandwidth = min(within.bandwidth_gb_s, _network_gb_s(like, between.bandwidth_gb_s, lies))
+    return Line(fixed, us_per_byte(bandwidth))
 
 
 def _network_gb_s(collective: str, device_gb_s: float, lies: Span) -> float:

@@ -91,8 +91,8 @@ _GLOO = Topology(
     ),
     all_to_all_gathers=True,
     sources=(
-        "shardprop's calibration of a 2x2 mesh of gloo processes that share 2 busy cores (AMD EPYC, "
-        "loopback), groups of 2 and 4 ranks, least of 25 repetitions: good for the order of "
+        "shardprop's calibration of a 2x2 mesh of gloo processes that share 2 busy cores (AMD "
+        "EPYC, loopback), groups of 2 and 4 ranks, least of 25 repetitions: good for the order of "
         "magnitude; calibrate your own",
     ),
 )

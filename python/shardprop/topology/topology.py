@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -86,9 +86,8 @@ class Topology:
         wanted = groups_of(mesh, flattened)
         entries = self._entries(mesh, wanted)
         lines: dict[MeshDims, tuple[Line, ...]] = {}
-        for dims in wanted:
-            # Mesh dims come first in `wanted`, so the members of a group are known.
-            lines[dims] = tuple(self._line(mesh, dims, entries, name) for name in COLLECTIVES)
+        for dims in wanted:  # mesh dims come first, so the members of a group are known
+            lines[dims] = self._lines(mesh, dims, entries, lines)
         return CostModel(
             sizes=tuple(mesh.shape),
             groups=tuple(GroupCosts(dims, lines[dims]) for dims in wanted),
@@ -97,43 +96,41 @@ class Topology:
             all_to_all_gathers=self.all_to_all_gathers,
         )
 
-    def _line(
+    def _lines(
         self,
         mesh: DeviceMesh,
         dims: MeshDims,
-        entries: dict[MeshDims, PerCollective[Link | Measured]],
-        collective: str,
-    ) -> Line:
+        entries: Mapping[MeshDims, PerCollective[Link | Measured]],
+        known: Mapping[MeshDims, tuple[Line, ...]],
+    ) -> tuple[Line, ...]:
+        """Of one group: by its entry, by the node part, or by its mesh dims, which are `known`."""
         ranks = ranks_of(mesh, dims)
         if dims in entries:
-            return entries[dims].of(collective).line(collective, ranks, self.launch_us)
+            links = entries[dims]
+            return tuple(links.of(name).line(name, ranks, self.launch_us) for name in COLLECTIVES)
         if self.node is not None:
-            return self.node.line(
-                mesh, dims, collective, self.launch_us, gathers=self.all_to_all_gathers
-            )
+            return self.node.lines(mesh, dims, self.launch_us, gathers=self.all_to_all_gathers)
         if len(dims) > 1:
-            return self._line_of_members(mesh, dims, entries, collective)
-        known = mesh.mesh_dim_names
-        called = f"mesh dim {dims[0]}" + (f" ({known[dims[0]]!r})" if known else "")
+            members = [(mesh.size(dim), known[dim,]) for dim in dims]
+            return tuple(
+                self._worst(name, ranks, [(size, lines[number]) for size, lines in members])
+                for number, name in enumerate(COLLECTIVES)
+            )
+        names = mesh.mesh_dim_names
+        called = f"mesh dim {dims[0]}" + (f" ({names[dims[0]]!r})" if names else "")
         raise ShardpropError(
             f"{self._where()}groups: Expected an entry for {called}, or a node part, got neither."
         )
 
-    def _line_of_members(
-        self,
-        mesh: DeviceMesh,
-        dims: MeshDims,
-        entries: dict[MeshDims, PerCollective[Link | Measured]],
-        collective: str,
-    ) -> Line:
-        """A group of which nothing is known but its mesh dims: the worst of them."""
-        members = [self._line(mesh, (dim,), entries, collective) for dim in dims]
+    def _worst(self, collective: str, ranks: int, members: Sequence[tuple[int, Line]]) -> Line:
+        """A flattened group of which nothing else is known: the largest latency of its mesh dims,
+        which are given with their sizes, and the least bandwidth."""
         latency = max(
-            max(0.0, line.fixed_us - self.launch_us) / hops(collective, mesh.size(dim))
-            for line, dim in zip(members, dims, strict=True)
+            max(0.0, line.fixed_us - self.launch_us) / hops(collective, size)
+            for size, line in members
         )
-        fixed = self.launch_us + hops(collective, ranks_of(mesh, dims)) * latency
-        return Line(fixed, max(line.us_per_byte for line in members))
+        fixed = self.launch_us + hops(collective, ranks) * latency
+        return Line(fixed, max(line.us_per_byte for _, line in members))
 
     def _entries(
         self, mesh: DeviceMesh, wanted: Sequence[MeshDims]
