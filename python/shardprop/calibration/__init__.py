@@ -4,8 +4,8 @@
 `shardprop calibrate` starts local processes for that, or runs under torchrun.
 """
 
-from .measuring import calibrate
 from .fit import Fit
+from .measuring import calibrate
 from .result import Calibration, Fitted
 from .settings import Settings
 

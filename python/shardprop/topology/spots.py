@@ -77,8 +77,8 @@ class Spot:
             return "an object"
         if isinstance(self.value, Sequence) and not isinstance(self.value, str):
             return "a list"
-        # Python's NaN and Infinity, as json writes them; long texts in part.
-        shown = json.dumps(self.value)
+        # As in a file, NaN and Infinity too; what no file can hold came from Python.
+        shown = json.dumps(self.value, default=repr)
         return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
     def is_missing(self) -> bool:

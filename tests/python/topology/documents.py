@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 FULL: dict[str, Any] = {
@@ -46,3 +47,12 @@ def changed(path: str, value: object) -> dict[str, Any]:
     else:
         at[key] = value
     return document
+
+
+def paths(at: Any = FULL, way: str = "") -> Iterator[str]:
+    """The path of every value in the document, as `changed` takes it."""
+    for key, value in at.items() if isinstance(at, dict) else enumerate(at):
+        here = f"{way}.{key}" if way else str(key)
+        yield here
+        if isinstance(value, (dict, list)):
+            yield from paths(value, here)

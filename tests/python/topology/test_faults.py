@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 from shardprop.errors import ShardpropError
 from shardprop.topology import Link, Memory, Node, PerCollective, Topology, load_topology
 
-from .documents import FULL, MISSING, changed
+from .documents import FULL, MISSING, changed, paths
+
+JUNK = (None, True, -1, 0, 2.5, float("nan"), "", "x", [], [[]], {}, {"": 1}, {1: {}}, object())
 
 NUMBER_ABOVE_0 = "Expected a number above 0, got "
 NOT_NEGATIVE = "Expected a number of at least 0, got "
@@ -169,3 +172,17 @@ def test_a_topology_made_in_python_is_checked_too() -> None:
 
 def test_the_document_without_a_change_is_accepted() -> None:
     load_topology(FULL)
+
+
+@pytest.mark.parametrize("path", list(paths()))
+def test_junk_anywhere_is_accepted_or_refused(path: str) -> None:
+    for junk in (*JUNK, MISSING):
+        try:
+            load_topology(changed(path, junk))
+        except ShardpropError as error:
+            assert re.fullmatch(r"topology: ([\w.\[\]]+: )?Expected .*, got .*\.", str(error))
+
+
+def test_values_that_no_file_can_hold_are_shown() -> None:
+    with pytest.raises(ShardpropError, match=r"^topology: launch_us: Expected .* got \"<object ob"):
+        load_topology(changed("launch_us", object()))

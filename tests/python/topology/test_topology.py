@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
+from torch.distributed._local_tensor import LocalTensorMode
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from shardprop.cost_model import COLLECTIVES, CostModel, Line
@@ -133,6 +135,15 @@ def test_the_worst_group_of_a_mesh_dim_counts(process_group: None) -> None:
     ranks = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 8]])
     found = lines(NODES_OF_4.on(DeviceMesh("cpu", ranks)), 1)
     assert found["all_gather"] == line(LAUNCH + 2 * WITHIN_US + BETWEEN_US, BETWEEN_GB_S)
+
+
+def test_a_mode_that_is_on_does_not_see_how_ranks_are_looked_up(mesh_of: Any) -> None:
+    mesh = mesh_of(2, 4)
+    expected = NODES_OF_4.on(mesh, [(0, 1)])
+    with FakeTensorMode():
+        assert NODES_OF_4.on(mesh, [(0, 1)]) == expected
+    with LocalTensorMode(8):
+        assert NODES_OF_4.on(mesh, [(0, 1)]) == expected
 
 
 def test_without_a_network_all_ranks_are_on_one_node(mesh_of: Any) -> None:
