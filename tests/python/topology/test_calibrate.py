@@ -24,10 +24,17 @@ from shardprop.topology import Topology, load_topology
 TINY = ("--sizes", "64,1KiB", "--repetitions", "2")
 
 
-def run(*arguments: str, launcher: tuple[str, ...] = ("-m",)) -> subprocess.CompletedProcess[str]:
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
+    return python("-m", "shardprop", "calibrate", *arguments)
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *launcher, "shardprop", "calibrate", *arguments],
+        [sys.executable, *arguments],
         capture_output=True,
         text=True,
         timeout=280,
@@ -118,11 +125,20 @@ def test_text_has_a_row_for_each_with_its_error(tmp_path: Path) -> None:
 
 
 def test_under_torchrun_its_ranks_are_measured() -> None:
-    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m")
-    done = run(*TINY, "--json", launcher=launcher)
+    done = python(*TORCHRUN, "2", "-m", "shardprop", "calibrate", *TINY, "--json")
     assert done.returncode == 0, done.stderr[-4000:]
     values = json.loads(done.stdout)
     assert groups_in(values) == [("copy", (), 1), *((what, (0,), 2) for what in COLLECTIVES)]
+
+
+def test_a_program_calibrates_its_own_mesh_alike_on_every_rank() -> None:
+    done = python(*TORCHRUN, "4", str(Path(__file__).with_name("calibrating.py")))
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert json.loads(done.stdout) == {
+        "equal": True,
+        "entries": [["dp"], ["tp"], ["dp", "tp"]],
+        "groups": [[0], [2], [0, 2]],
+    }
 
 
 def test_a_file_that_cannot_be_written_ends_with_1(tmp_path: Path) -> None:
