@@ -23,6 +23,7 @@ from torch._library.simple_registry import singleton as _custom_kernels
 from torch._library.utils import can_generate_trivial_fake_impl
 from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses import FakeTensor, FakeTensorMode
+from torch.distributed import _functional_collectives
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
 from torch.distributed._local_tensor import (
     LocalTensor,
@@ -287,6 +288,22 @@ def tensors_of_ranks(tensor: torch.Tensor, ranks: int) -> list[torch.Tensor]:
 def flatten_mesh(mesh: DeviceMesh) -> None:
     """Have a mesh of all its dims as one, with which torch merges collectives."""
     mesh._flatten()
+
+
+def flattened_mesh(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh | None:
+    """The mesh of these dims as one, if the program has made it; `mesh_dims` ascend."""
+    return _redistribute._get_flattened_mesh_by_layout_impl(mesh, mesh_dims)
+
+
+# --- collectives ------------------------------------------------------------------------------
+
+# The ones that redistribution calls.
+wait_tensor: Callable[[torch.Tensor], torch.Tensor] = _functional_collectives.wait_tensor
+all_gather_single = _functional_collectives.all_gather_single
+reduce_scatter_single = _functional_collectives.reduce_scatter_single
+all_reduce = _functional_collectives.all_reduce
+all_to_all_single = _functional_collectives.all_to_all_single
+shard_dim_alltoall: Callable[..., torch.Tensor] = _collective_utils.shard_dim_alltoall
 
 
 # --- rules ------------------------------------------------------------------------------------

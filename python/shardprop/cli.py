@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from .calibration.cli import calibrate
 from .discover.cli import discover
 from .validate.cli import validate
 
@@ -126,6 +127,7 @@ def coverage(
 
 app.command()(validate)
 app.command()(discover)
+app.command()(calibrate)
 
 
 def _decider(who: str) -> Decider:

@@ -1,0 +1,135 @@
+"""Measures the collectives of a mesh and makes a topology of them."""
+
+from __future__ import annotations
+
+import itertools
+import platform
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+
+from .. import _torch
+from .._torch import DeviceMesh
+from ..cost_model import COLLECTIVES
+from ..errors import ShardpropError
+from ..topology import Group, Link, Measured, Memory, PerCollective, Topology
+from .fit import Fit, Point, fit_line
+from .result import Calibration, Fitted
+from .settings import Settings
+from .timing import medians_us
+from .workloads import MeasuredGroup, Workload, copy_workload, workload
+
+__all__ = ["calibrate", "flattened_groups"]
+
+# The file wants a bandwidth, and times that do not grow with the bytes have none: call it 1 PB/s.
+_LEAST_US_PER_BYTE = 1e-9
+
+_DEFAULTS = Settings()
+
+
+def calibrate(mesh: DeviceMesh, settings: Settings = _DEFAULTS) -> Calibration:
+    """Measure every mesh dim and every flattened group of a mesh, and fit.
+
+    Every rank of the mesh must call it, at the same time; all get the same answer.
+
+    Args:
+        mesh: With real process groups. Groups of several mesh dims are measured where the program
+            has flattened them.
+        settings: What sizes, how often.
+
+    Raises:
+        ShardpropError: the mesh has no mesh dim of size 2 and more, or its processes are not there.
+    """
+    groups = _groups(mesh)
+    copy = _fit(mesh, settings, [copy_workload(mesh.device_type, size) for size in settings.sizes])
+    fitted = [Fitted("copy", (), 1, copy)]
+    for group in groups:
+        for collective in COLLECTIVES:
+            calls = [workload(collective, group, size) for size in settings.sizes]
+            fit = _fit(mesh, settings, calls, copy)
+            fitted.append(Fitted(collective, group.mesh_dims, group.ranks, fit))
+    return Calibration(_topology(mesh, fitted), tuple(fitted))
+
+
+def _groups(mesh: DeviceMesh) -> list[MeasuredGroup]:
+    """Each mesh dim of size 2 and more, then the flattened groups.
+
+    Raises:
+        ShardpropError: there is none, or its processes are not there.
+    """
+    alone = [MeasuredGroup((dim,), mesh, dim) for dim in range(mesh.ndim) if mesh.size(dim) > 1]
+    if not alone:
+        raise ShardpropError(
+            f"Expected a mesh dim of size 2 and more, got a mesh of {tuple(mesh.shape)}."
+        )
+    for group in alone:
+        backend = dist.get_backend(mesh.get_group(group.mesh_dim))
+        if backend == "fake":
+            raise ShardpropError("Expected real process groups, got the fake backend.")
+    return alone + flattened_groups(mesh)
+
+
+def flattened_groups(mesh: DeviceMesh) -> list[MeasuredGroup]:
+    """The groups of several mesh dims that the program has flattened."""
+    active = [dim for dim in range(mesh.ndim) if mesh.size(dim) > 1]
+    groups = []
+    for count in range(2, len(active) + 1):
+        for dims in itertools.combinations(active, count):
+            flat = _torch.flattened_mesh(mesh, dims)
+            if flat is not None:
+                groups.append(MeasuredGroup(dims, flat, 0))
+    return groups
+
+
+def _fit(
+    mesh: DeviceMesh, settings: Settings, calls: Sequence[Workload], copy: Fit | None = None
+) -> Fit:
+    """The line of calls of several sizes; over their memory traffic if it is no collective.
+
+    Local kernels that come with a collective are priced on their own, so what they take by the
+    line of copies is not the collective's.
+    """
+    points = []
+    for call, us in zip(calls, medians_us(mesh, calls, settings), strict=True):
+        if copy is None:
+            points.append(Point(call.traffic, us))
+        else:
+            local = call.kernels * copy.fixed_us + call.traffic * copy.us_per_byte
+            points.append(Point(call.wire_bytes, us, local))
+    return fit_line(points)
+
+
+def _topology(mesh: DeviceMesh, fitted: list[Fitted]) -> Topology:
+    copy, *collectives = fitted
+    names = mesh.mesh_dim_names
+    groups = []
+    for dims, ones in itertools.groupby(collectives, lambda one: one.mesh_dims):
+        links: dict[str, Link | Measured] = {
+            one.what: Measured(_rounded(one.fit.fixed_us), _gb_s(one.fit)) for one in ones
+        }
+        called = tuple(names[dim] if names else dim for dim in dims)
+        groups.append(Group(called, PerCollective(**links)))
+    backend = dist.get_backend(mesh.get_group(collectives[0].mesh_dims[0]))
+    shape = "x".join(map(str, mesh.shape))
+    return Topology(
+        name=f"{backend} {shape} on {platform.node()}",
+        # No collective takes less; what flattened groups that were not measured are derived from.
+        launch_us=min(_rounded(one.fit.fixed_us) for one in collectives),
+        memory=Memory(_rounded(copy.fit.fixed_us), _gb_s(copy.fit)),
+        groups=tuple(groups),
+        all_to_all_gathers=mesh.device_type == "cpu",
+        sources=(
+            f"shardprop calibrate, torch {torch.__version__}, {backend}, mesh {shape}, "
+            f"{platform.machine()} {platform.system()}",
+        ),
+    )
+
+
+def _gb_s(fit: Fit) -> float:
+    return _rounded(1e-3 / max(fit.us_per_byte, _LEAST_US_PER_BYTE))
+
+
+def _rounded(value: float) -> float:
+    """To digits that people can read; a fit is never that exact."""
+    return float(f"{value:.5g}")

@@ -1,0 +1,31 @@
+"""Topologies: from what the machines can do to what a plan costs on one mesh.
+
+A topology is a value; ``topology.on(mesh, flattened)`` makes a `CostModel` of it. There are three
+kinds: `Topology` (latencies and bandwidths, the presets and users' files among them),
+`TorchTopology` (torch's own ring model) and `CallbackTopology` (a Python function). What their
+figures mean, and where those of the presets come from, is told in docs/cost-models.md.
+"""
+
+from .callback import CallbackTopology
+from .groups import CostSource
+from .links import Link, Measured, PerCollective
+from .loading import load_topology
+from .presets import PRESETS
+from .topology import Between, Group, Memory, Node, Topology
+from .torch_model import TorchTopology
+
+__all__ = [
+    "PRESETS",
+    "Between",
+    "CallbackTopology",
+    "CostSource",
+    "Group",
+    "Link",
+    "Measured",
+    "Memory",
+    "Node",
+    "PerCollective",
+    "Topology",
+    "TorchTopology",
+    "load_topology",
+]

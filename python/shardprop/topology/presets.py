@@ -1,0 +1,106 @@
+"""Topologies of well-known machines; docs/cost-models.md tells where each figure is from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .groups import CostSource
+from .links import Link, PerCollective
+from .topology import Between, Memory, Node, Topology
+from .torch_model import TorchTopology
+
+__all__ = ["PRESETS"]
+
+_NCCL_TUNING = "https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc"
+_NCCL_TOPO = "https://github.com/NVIDIA/nccl/blob/master/src/graph/topo.h"
+
+# NCCL's ring with the LL protocol, which is what small messages use: to start (6.6 us), for a step
+# over NVLink (0.6 us) and for one over the network (2.7 us).
+_LAUNCH_US, _NVLINK_US, _NETWORK_US = 6.6, 0.6, 2.7
+
+# An estimate: about what the shortest kernel takes on a GPU when another one follows it.
+_GPU_KERNEL_US = 2.0
+
+
+def _nvlink_node(
+    name: str, links: int, link_gb_s: float, network_gb_s: float, hbm_gb_s: float, *sources: str
+) -> Topology:
+    """Eight GPUs on NVSwitch, each with a network card of its own."""
+    return Topology(
+        name=name,
+        launch_us=_LAUNCH_US,
+        memory=Memory(_GPU_KERNEL_US, hbm_gb_s),
+        node=Node(
+            PerCollective.same(Link(_NVLINK_US, links * link_gb_s)),
+            Between(8, PerCollective.same(Link(_NETWORK_US, network_gb_s))),
+        ),
+        sources=(
+            f"latencies: ring, LL protocol, {_NCCL_TUNING}",
+            f"NVLink: {links} links of {link_gb_s} GB/s that NCCL reckons with, {_NCCL_TOPO}",
+            *sources,
+            f"kernel_us: an estimate of {_GPU_KERNEL_US} us, not measured",
+        ),
+    )
+
+
+_A100 = _nvlink_node(
+    "a100-nvlink",
+    12,
+    20.0,
+    25.0,
+    2039.0,
+    "network: HDR InfiniBand, 200 Gb/s, one card for each GPU, as in a DGX A100; peak",
+    "memory: 2,039 GB/s, A100 80GB SXM; peak, "
+    "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/"
+    "nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf",
+)
+
+_H100 = _nvlink_node(
+    "h100-nvlink",
+    18,
+    20.6,
+    50.0,
+    3350.0,
+    "network: NDR InfiniBand, 400 Gb/s, one card for each GPU, as in a DGX H100; peak",
+    "memory: 3.35 TB/s, H100 SXM; peak, https://www.nvidia.com/en-us/data-center/h100/",
+)
+
+_B200 = _nvlink_node(
+    "b200-nvlink",
+    18,
+    40.1,
+    50.0,
+    8000.0,
+    "network: NDR InfiniBand, 400 Gb/s, one ConnectX-7 for each GPU, as in a DGX B200; peak",
+    "memory: 8 TB/s, B200 SXM; peak, https://www.nvidia.com/en-us/data-center/dgx-b200/",
+)
+
+# Gloo's collectives differ more than its links do, so each has figures of its own.
+_GLOO = Topology(
+    name="cpu-gloo",
+    launch_us=50.0,
+    memory=Memory(kernel_us=16.0, bandwidth_gb_s=25.0),
+    node=Node(
+        PerCollective(
+            all_gather=Link(670.0, 0.6),
+            reduce_scatter=Link(900.0, 0.38),
+            all_reduce=Link(500.0, 0.8),
+            all_to_all=Link(700.0, 0.5),
+            permute=Link(750.0, 1.0),
+        )
+    ),
+    all_to_all_gathers=True,
+    sources=(
+        "shardprop's calibration of a 2x2 mesh of gloo processes that share 2 busy cores (AMD "
+        "EPYC, loopback), groups of 2 and 4 ranks, least of 25 repetitions: good for the order of "
+        "magnitude; calibrate your own",
+    ),
+)
+
+PRESETS: Mapping[str, CostSource] = {
+    "torch": TorchTopology(),
+    "a100-nvlink": _A100,
+    "h100-nvlink": _H100,
+    "b200-nvlink": _B200,
+    "cpu-gloo": _GLOO,
+}

@@ -1,0 +1,49 @@
+"""A topology as JSON values, the inverse of reading.py."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TypeVar
+
+from ..cost_model import COLLECTIVES
+from .links import Link, Measured, PerCollective
+from .nodes import Node
+
+if TYPE_CHECKING:
+    from .topology import Topology
+
+__all__ = ["json_values"]
+
+AnyLink = TypeVar("AnyLink", Link, Measured, Link | Measured)
+
+
+def json_values(topology: Topology) -> dict[str, object]:
+    """What `reading.topology_at` reads; parts that say nothing are left out."""
+    values: dict[str, object] = {"name": topology.name}
+    if topology.sources:
+        values["sources"] = list(topology.sources)
+    values["launch_us"] = topology.launch_us
+    values["memory"] = asdict(topology.memory)
+    if topology.all_to_all_gathers:
+        values["all_to_all_gathers"] = True
+    if topology.node is not None:
+        values["node"] = _node(topology.node)
+    if topology.groups:
+        values["groups"] = [
+            {"mesh_dims": list(group.mesh_dims), **_links(group.links)} for group in topology.groups
+        ]
+    return values
+
+
+def _node(node: Node) -> dict[str, object]:
+    values: dict[str, object] = {"within": _links(node.within)}
+    if node.between is not None:
+        values["between"] = {"devices": node.between.devices, **_links(node.between.links)}
+    return values
+
+
+def _links(links: PerCollective[AnyLink]) -> dict[str, object]:
+    """One link where all are the same."""
+    if links.all_equal():
+        return asdict(links.all_gather)
+    return {collective: asdict(links.of(collective)) for collective in COLLECTIVES}

@@ -1,0 +1,1 @@
+"""Topologies, what they price, and their calibration."""

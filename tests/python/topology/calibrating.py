@@ -1,0 +1,36 @@
+"""A program of four ranks that calibrates its own mesh; rank 0 prints what it saw."""
+
+from __future__ import annotations
+
+import json
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+
+from shardprop.calibration import Settings, calibrate
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    mesh = init_device_mesh("cpu", (2, 1, 2), mesh_dim_names=("dp", "pp", "tp"))
+    mesh["dp", "tp"]._flatten()
+    topology = calibrate(mesh, Settings(sizes=(64, 256), repetitions=1, warmups=1)).topology
+    of_ranks: list[object] = [None] * dist.get_world_size()
+    dist.all_gather_object(of_ranks, topology)
+    model = topology.on(mesh, [(0, 2)])
+    if dist.get_rank() == 0:
+        print(
+            json.dumps(
+                {
+                    "equal": all(other == topology for other in of_ranks),
+                    "entries": [group.mesh_dims for group in topology.groups],
+                    "groups": [group.mesh_dims for group in model.groups],
+                }
+            )
+        )
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
