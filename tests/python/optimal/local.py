@@ -25,11 +25,8 @@ def cut(whole: torch.Tensor, layout: Layout, sizes: Sequence[int], place: Places
         for m in mesh_dims:
             placement = layout.placements[m]
             factor = placement.split_factor if isinstance(placement, StridedShard) else 1
-            pieces = [
-                chunk
-                for part in _chunks(whole, dim, factor)
-                for chunk in [_chunks(part, dim, sizes[m])[place[m]]]
-            ]
+            parts = _chunks(whole, dim, factor)
+            pieces = [_chunks(part, dim, sizes[m])[place[m]] for part in parts]
             whole = torch.cat(pieces, dim)
     return whole.contiguous()
 
@@ -62,7 +59,9 @@ def split(
     def noise(low: int, high: int) -> torch.Tensor:
         return torch.randint(low, high, whole.shape, generator=generator).to(whole.dtype)
 
-    if ops <= {"sum", "avg"}:
+    if not ops:
+        parts = [whole]
+    elif ops <= {"sum", "avg"}:
         scale = math.prod(sizes[m] for m, op in pending.items() if op == "avg")
         parts = [noise(-50, 50) for _ in keys[1:]]
         parts.append(whole * scale - sum(parts, torch.zeros_like(whole)))

@@ -172,9 +172,7 @@ def _exchanged(at: Layout, group: tuple[int, ...], chance: random.Random) -> Lay
     placements = list(at.placements)
     for m in group:
         placements[to[m]] = at.placements[m]
-    return _layout(
-        placements, {d: tuple(to.get(m, m) for m in o) for d, o in at.shard_order}
-    )
+    return _layout(placements, {d: tuple(to.get(m, m) for m in o) for d, o in at.shard_order})
 
 
 def is_permutation(tensor: Tensor, before: Layout, after: Layout, group: Sequence[int]) -> bool:

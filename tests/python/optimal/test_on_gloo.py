@@ -1,0 +1,149 @@
+"""Plans carried out by four real processes."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
+from torch.distributed.tensor.debug import CommDebugMode
+
+from shardprop import _torch
+from shardprop.execution import run
+
+from .gloo import Processes
+from .local import cut, fault, places, split
+from .moves import Tensor, random_walk
+from .planned import random_plans
+from .ranks import numbers
+
+R, S, P = Replicate(), Shard, Partial
+
+GROUPS = ((0, 1),)
+SHAPES = ((8, 4), (5, 3), (1, 6), (0, 4), (7,), (3, 2, 4))
+WALKS = [(shape, seed) for shape in SHAPES for seed in range(25)]
+
+
+def _mesh() -> _torch.DeviceMesh:
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
+    mesh._flatten()
+    return mesh
+
+
+def _walk(shape: tuple[int, ...], seed: int) -> tuple[Tensor, Any]:
+    tensor = Tensor(shape, (2, 2), GROUPS)
+    steps = random_walk(tensor, 5, random.Random(f"{shape} {seed}"))
+    # gloo has no average.
+    averages = any(
+        isinstance(p, Partial) and p.reduce_op == "avg" and len(step.mesh_dims) == 1
+        for step in steps
+        for m in step.mesh_dims
+        for p in [step.before.placements[m]]
+    )
+    return tensor, [] if averages else steps
+
+
+def walked(rank: int | None = None) -> list[torch.Tensor | None]:
+    rank = torch.distributed.get_rank()
+    mesh = _mesh()
+    made: list[torch.Tensor | None] = []
+    for shape, seed in WALKS:
+        tensor, steps = _walk(shape, seed)
+        if not steps:
+            made.append(None)
+            continue
+        local = split(numbers(shape), steps[0].before, tensor.sizes, seed)[rank]
+        made.append(_torch.waited(run(steps, local, mesh, shape, async_op=seed % 2 == 0)))
+    return made
+
+
+def test_random_plans_leave_the_data_of_their_last_layout(gloo: Processes) -> None:
+    made = gloo.call(walked)
+    done = 0
+    for index, (shape, seed) in enumerate(WALKS):
+        tensor, steps = _walk(shape, seed)
+        if steps:
+            held = [of_rank[index] for of_rank in made]
+            reason = fault(held, numbers(shape), steps[-1].after, tensor.sizes)
+            assert reason is None, f"{shape} {seed}: {steps}\n{reason}"
+            done += 1
+    assert done > 100
+
+
+PLACEMENTS = (R, S(0), S(1), P())
+PAIRS = [
+    (source, target)
+    for source in itertools.product(PLACEMENTS, repeat=2)
+    for target in itertools.product(PLACEMENTS, repeat=2)
+    if source != target
+    # torch lets programs introduce no Partial.
+    and all(b != P() or a == b for a, b in zip(source, target, strict=True))
+]
+
+
+def forward_and_backward(shape: tuple[int, ...]) -> list[str]:
+    """What is wrong with the tensors and gradients that redistributions lead to, by pair."""
+    mesh, rank = _mesh(), torch.distributed.get_rank()
+    tensor = Tensor(shape, (2, 2), GROUPS)
+    whole, weight = numbers(shape), numbers(shape) * 3 - 7
+    faults = []
+
+    def differ(made: DTensor) -> bool:
+        pending = [R if p.is_partial() else p for p in made.placements]
+        local = made.redistribute(placements=pending).to_local()
+        place = places((2, 2))[rank]
+        expected = cut(whole if made is after else weight, tensor.layout(pending), (2, 2), place)
+        return local.shape != expected.shape or not torch.allclose(local, expected)
+
+    for seed, (source, target) in enumerate(PAIRS):
+        local = split(whole, tensor.layout(source), (2, 2), seed)[rank].requires_grad_()
+        before = DTensor.from_local(
+            local, mesh, source, run_check=False, shape=whole.shape, stride=whole.stride()
+        )
+        before.retain_grad()
+        with random_plans(seed) as planner:
+            after = before.redistribute(placements=target)
+            gradient = DTensor.from_local(
+                split(weight, tensor.layout(target), (2, 2), seed)[rank],
+                mesh,
+                target,
+                run_check=False,
+                shape=whole.shape,
+                stride=whole.stride(),
+            )
+            after.backward(gradient)
+        if None in planner.plans or not planner.plans:
+            faults.append(f"{source} -> {target}: torch's plan")
+        if after.placements != target or differ(after) or differ(before.grad):
+            faults.append(f"{source} -> {target}: {planner.plans}")
+    return faults
+
+
+def test_redistribute_forward_and_backward(gloo: Processes) -> None:
+    for shape in ((8, 4), (5, 3)):
+        assert gloo.call(forward_and_backward, shape) == [[]] * 4
+
+
+def collectives_of(source: tuple[Placement, ...], target: tuple[Placement, ...]) -> int:
+    mesh, rank = _mesh(), torch.distributed.get_rank()
+    tensor = Tensor((8, 4), (2, 2), GROUPS)
+    local = split(numbers((8, 4)), tensor.layout(source), (2, 2), 0)[rank]
+    before = DTensor.from_local(local, mesh, source, run_check=False)
+    mode = CommDebugMode()
+    with random_plans() as planner, mode:
+        before.redistribute(placements=target)
+    (plan,) = planner.plans
+    moved = [step for step in plan if step.kind not in ("chunk", "partition", "zero_fill")]
+    return int(mode.get_total_counts()) - len(moved)
+
+
+def test_each_step_is_one_collective(gloo: Processes) -> None:
+    for source, target in (
+        ((S(0), S(0)), (R, R)),
+        ((P(), P()), (S(0), S(1))),
+        ((S(0), R), (R, S(0))),
+    ):
+        assert gloo.call(collectives_of, source, target) == [0] * 4
