@@ -27,11 +27,14 @@ class Tensor:
         shape: Its shape.
         sizes: Sizes of the mesh dims.
         groups: Sets of mesh dims that are flattened.
+        simulated: One process stands for all ranks. torch's simulation cannot gather strided
+            shards of which the size differs by rank.
     """
 
     shape: tuple[int, ...]
     sizes: tuple[int, ...]
     groups: Groups = ()
+    simulated: bool = True
 
     def is_even(self, at: Layout, dim: int) -> bool:
         """Is a tensor dim cut into equal pieces, strided or not?"""
@@ -126,8 +129,8 @@ def _gathers(tensor: Tensor, at: Layout, group: tuple[int, ...]) -> Iterator[Ste
     gathered = _moved(at, group, REPLICATE, rest)
     single = len(group) == 1
     if type(held) is not Shard:
-        # torch's simulation of ranks cannot gather strided shards whose sizes differ by rank.
-        if single and (not rest[held.dim] or tensor.is_even(gathered, held.dim)):
+        alike = not rest[held.dim] or tensor.is_even(gathered, held.dim)
+        if single and (alike or not tensor.simulated):
             yield _step("all_gather", group, at, gathered)
         return
     if single or tensor.is_even(at, held.dim):

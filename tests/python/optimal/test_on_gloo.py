@@ -13,7 +13,9 @@ from torch.distributed.tensor.debug import CommDebugMode
 
 from shardprop import _torch
 from shardprop.execution import run
+from shardprop.plans import Step
 
+from ..specs import SS
 from .gloo import Processes
 from .local import cut, fault, places, split
 from .moves import Tensor, random_walk
@@ -34,7 +36,7 @@ def _mesh() -> _torch.DeviceMesh:
 
 
 def _walk(shape: tuple[int, ...], seed: int) -> tuple[Tensor, Any]:
-    tensor = Tensor(shape, (2, 2), GROUPS)
+    tensor = Tensor(shape, (2, 2), GROUPS, simulated=False)
     steps = random_walk(tensor, 5, random.Random(f"{shape} {seed}"))
     # gloo has no average.
     averages = any(
@@ -46,9 +48,9 @@ def _walk(shape: tuple[int, ...], seed: int) -> tuple[Tensor, Any]:
     return tensor, [] if averages else steps
 
 
-def walked(rank: int | None = None) -> list[torch.Tensor | None]:
-    rank = torch.distributed.get_rank()
-    mesh = _mesh()
+def walked() -> list[torch.Tensor | None]:
+    """What the walks leave on this rank."""
+    mesh, rank = _mesh(), torch.distributed.get_rank()
     made: list[torch.Tensor | None] = []
     for shape, seed in WALKS:
         tensor, steps = _walk(shape, seed)
@@ -74,13 +76,20 @@ def test_random_plans_leave_the_data_of_their_last_layout(gloo: Processes) -> No
 
 
 PLACEMENTS = (R, S(0), S(1), P())
+
+
+def _is_allowed(source: Placement, target: Placement) -> bool:
+    """May a program ask for it? A Partial it may introduce since torch 2.15, for a shard."""
+    if target != P() or source == target:
+        return True
+    return _torch.IS_215_OR_LATER and source.is_shard()
+
+
 PAIRS = [
     (source, target)
     for source in itertools.product(PLACEMENTS, repeat=2)
     for target in itertools.product(PLACEMENTS, repeat=2)
-    if source != target
-    # torch lets programs introduce no Partial.
-    and all(b != P() or a == b for a, b in zip(source, target, strict=True))
+    if source != target and all(_is_allowed(a, b) for a, b in zip(source, target, strict=True))
 ]
 
 
@@ -122,12 +131,38 @@ def forward_and_backward(shape: tuple[int, ...]) -> list[str]:
     return faults
 
 
+def strided(shape: tuple[int, ...]) -> list[str]:
+    """What is wrong with strided shards of what a plain shard left, of one size or not."""
+    mesh, rank = _mesh(), torch.distributed.get_rank()
+    tensor = Tensor(shape, (2, 2))
+    whole = numbers(shape)
+    faults = []
+    for factor in (2, 3, 5):
+        split_again = tensor.layout((S(0), SS(0, factor)))
+        plain = tensor.layout((S(0), R))
+        for kind, before, after in (
+            ("chunk", plain, split_again),
+            ("all_gather", split_again, plain),
+        ):
+            local = cut(whole, before, (2, 2), places((2, 2))[rank])
+            made = run([Step(kind, (1,), before, after, 0.0, 0.0, 0, 0)], local, mesh, shape)
+            if not torch.equal(made, cut(whole, after, (2, 2), places((2, 2))[rank])):
+                faults.append(f"{kind} {factor}: {made}")
+    return faults
+
+
+def test_strided_shards(gloo: Processes) -> None:
+    for shape in ((12, 2), (7, 2), (1,)):
+        assert gloo.call(strided, shape) == [[]] * 4
+
+
 def test_redistribute_forward_and_backward(gloo: Processes) -> None:
     for shape in ((8, 4), (5, 3)):
         assert gloo.call(forward_and_backward, shape) == [[]] * 4
 
 
 def collectives_of(source: tuple[Placement, ...], target: tuple[Placement, ...]) -> int:
+    """How many collectives were called beyond those of the plan."""
     mesh, rank = _mesh(), torch.distributed.get_rank()
     tensor = Tensor((8, 4), (2, 2), GROUPS)
     local = split(numbers((8, 4)), tensor.layout(source), (2, 2), 0)[rank]

@@ -30,9 +30,10 @@ from shardprop.plans import Layout, Step
 from shardprop.redistribute_hook import layout_text, plan_text, redistribute_with
 
 from ..specs import SS, spec_of
+from .local import fault, split
 from .moves import Tensor
 from .planned import random_plans
-from .ranks import all_groups, flattened
+from .ranks import all_groups, flattened, numbers
 
 R, S, P = Replicate(), Shard, Partial
 CUBE = (2, 2, 2)
@@ -287,3 +288,17 @@ def test_gradients_go_back_by_plans(cube: DeviceMesh, install: Callable[..., lis
     assert x.grad is not None and x.grad.to_local().shape == (4, 8)
     pair = (S(0), R, R), (R, R, S(0))
     assert asked == [pair, pair[::-1]]
+
+
+def test_one_process_redistributes_for_all_ranks(cube: DeviceMesh) -> None:
+    tensor = Tensor((8, 5), CUBE, all_groups(CUBE))
+    whole = numbers(tensor.shape, torch.float32)
+    before, after = tensor.layout((S(0), P(), S(1))), tensor.layout((S(1), S(0), R))
+    with random_plans() as planner, _torch.all_ranks_at_once(8):
+        local = _torch.as_one_tensor(split(whole, before, CUBE, 0))
+        held = DTensor.from_local(
+            local, cube, before.placements, run_check=False, shape=(8, 5), stride=(5, 1)
+        )
+        made = held.redistribute(placements=after.placements).to_local()
+        assert fault(_torch.tensors_of_ranks(made, 8), whole, after, CUBE) is None
+    assert planner.plans and planner.plans[0]
