@@ -258,25 +258,32 @@ def _torch_local_shape(spec: Any) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("step", STEPS[:4], ids=lambda step: step.kind)
+@pytest.mark.parametrize("dynamic", [False, True], ids=["", "dynamic"])
 def test_plans_are_compiled(
-    step: Step, cube: DeviceMesh, install: Callable[..., list[Any]]
+    step: Step, dynamic: bool, cube: DeviceMesh, install: Callable[..., list[Any]]
 ) -> None:
     torch._dynamo.reset()
-    spec = spec_of(cube, (8, 8), step.before.placements)
-    local = torch.ones(*_torch_local_shape(spec))
-    before = DTensor.from_local(
-        local, cube, step.before.placements, run_check=False, shape=(8, 8), stride=(8, 1)
-    )
     asked = install(step)
 
     def program(x: Any) -> Any:
         return (x.redistribute(placements=step.after.placements) * 2.0).to_local()
 
-    with torch.no_grad():
-        expected = program(before)
-        made = torch.compile(program, backend="aot_eager", fullgraph=True)(before)
-    assert asked.count((step.before.placements, step.after.placements)) >= 2
-    assert made.shape == expected.shape and made.dtype == expected.dtype
+    compiled = torch.compile(program, backend="aot_eager", fullgraph=True, dynamic=dynamic)
+    for rows in (8, 24) if dynamic else (8,):
+        spec = spec_of(cube, (rows, 8), step.before.placements)
+        x = DTensor.from_local(
+            torch.ones(*_torch_local_shape(spec)),
+            cube,
+            step.before.placements,
+            run_check=False,
+            shape=(rows, 8),
+            stride=(8, 1),
+        )
+        with torch.no_grad():
+            expected, made = program(x), compiled(x)
+        assert made.shape == expected.shape and made.dtype == expected.dtype
+    # Each size eagerly, and once for all in the graph.
+    assert len(asked) >= 2 and len(set(asked)) == 1
 
 
 def test_gradients_go_back_by_plans(cube: DeviceMesh, install: Callable[..., list[Any]]) -> None:
