@@ -7,10 +7,12 @@ and given to the rest of the package as plain functions and constants.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -23,13 +25,14 @@ from torch._library.simple_registry import singleton as _custom_kernels
 from torch._library.utils import can_generate_trivial_fake_impl
 from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses import FakeTensor, FakeTensorMode
-from torch.distributed import _functional_collectives
+from torch.distributed import _functional_collectives as _collectives
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
 from torch.distributed._local_tensor import (
     LocalTensor,
     LocalTensorMode,
     local_tensor_mode,
     maybe_disable_local_tensor_mode,
+    maybe_run_for_local_tensor,
 )
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import (
@@ -46,6 +49,7 @@ from torch.distributed.tensor import (
     _utils,
 )
 from torch.distributed.tensor import _sharding_prop as _prop
+from torch.distributed.tensor import placement_types as _placement_types
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 from torch.distributed.tensor._ops import _math_ops, _view_ops
@@ -60,10 +64,12 @@ from torch.fx.experimental.symbolic_shapes import (
     free_symbols,
     statically_known_true,
 )
+from torch.utils._debug_mode import get_active_debug_mode
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from . import _core
+from .errors import ShardpropError
 from .sizes import read_size
 
 IntLike = (int, torch.SymInt)
@@ -290,19 +296,11 @@ def flatten_mesh(mesh: DeviceMesh) -> None:
     mesh._flatten()
 
 
-def flattened_mesh(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh | None:
-    """The mesh of these dims as one, if the program has made it; `mesh_dims` ascend."""
-    return _redistribute._get_flattened_mesh_by_layout_impl(mesh, mesh_dims)
-
-
-# --- collectives ------------------------------------------------------------------------------
-
-# The ones that redistribution calls.
-wait_tensor: Callable[[torch.Tensor], torch.Tensor] = _functional_collectives.wait_tensor
-all_gather_single = _functional_collectives.all_gather_single
-reduce_scatter_single = _functional_collectives.reduce_scatter_single
-all_reduce = _functional_collectives.all_reduce
-all_to_all_single = _functional_collectives.all_to_all_single
+wait_tensor: Callable[[torch.Tensor], torch.Tensor] = _collectives.wait_tensor
+all_gather_single = _collectives.all_gather_single
+reduce_scatter_single = _collectives.reduce_scatter_single
+all_reduce = _collectives.all_reduce
+all_to_all_single = _collectives.all_to_all_single
 shard_dim_alltoall: Callable[..., torch.Tensor] = _collective_utils.shard_dim_alltoall
 
 
@@ -690,10 +688,232 @@ def _set_pricing(cost: Any, plan: Any, plan_non_cached: Any) -> None:
     _redistribute._gen_transform_infos_non_cached = plan_non_cached
 
 
+torch_redistribute = _redistribute.redistribute_local_tensor
+
+
+def install_redistribute(function: Callable[..., torch.Tensor]) -> None:
+    """Replace torch's execution of a redistribution, `torch_redistribute`."""
+    hide_from_dynamo(function)
+    _set_redistribute(function)
+
+
+def uninstall_redistribute() -> None:
+    """Undo `install_redistribute`."""
+    _set_redistribute(torch_redistribute)
+
+
+def _set_redistribute(function: Callable[..., torch.Tensor]) -> None:
+    # A module that is loaded between the two takes over the name from _redistribute, and is found
+    # here when it is put back.
+    name = torch_redistribute.__name__
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith("torch.distributed.tensor") and name in vars(module):
+            setattr(module, name, function)
+
+
+def is_redistributed_here(source: DTensorSpec, target: DTensorSpec) -> bool:
+    """Does torch go on to a plan? Else it raises, or has nothing to do on this rank."""
+    mesh = source.mesh
+    if mesh is not target.mesh and mesh != target.mesh:
+        return False
+    if source.use_strided_shard_as_shard_order is None:
+        return False
+    try:
+        for spec in (source, target):
+            _utils.assert_no_mixed_partial_types(spec.placements)
+    except ValueError:
+        return False
+    return mesh._is_current_rank_part_of_mesh()
+
+
+def recorded_redistribution(
+    local: torch.Tensor,
+    source: DTensorSpec,
+    target: DTensorSpec,
+    transforms: Callable[[], str],
+    is_explicit: bool,
+) -> AbstractContextManager[object]:
+    """What DebugMode, where it is on, notes of a redistribution: the layouts passed through."""
+    mode = get_active_debug_mode()
+    if mode is None:
+        return nullcontext()
+    return mode.record_redistribute_calls(
+        local, source.placements, target.placements, transforms(), is_explicit=is_explicit
+    )
+
+
+def merging_disabled() -> bool:
+    """Has the program forbidden to merge collectives on a flattened mesh?
+
+    (``disable_redistribute_transform_optimization``.)
+    """
+    return bool(_redistribute._DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION)
+
+
 def forget_plans() -> None:
     """Clear the caches of torch's redistribution planners (and with them their history)."""
     torch_gen_transform_infos.cache_clear()
     _redistribute.clear_redistribute_planner_cache()
+
+
+# --- steps of a redistribution ----------------------------------------------------------------
+
+# As in torch's redistribute_local_tensor; `mesh_dim` is that of a mesh or of a flattened one, and
+# `shape` that of the tensor which it cuts, on this rank.
+
+
+def gather(
+    src: Placement, local: torch.Tensor, mesh: DeviceMesh, mesh_dim: int, shape: Sequence[int]
+) -> torch.Tensor:
+    """A shard, plain or strided, to Replicate."""
+    return src._to_replicate_tensor(local, mesh, mesh_dim, shape)  # type: ignore[attr-defined,no-any-return]
+
+
+def reduce(src: Placement, local: torch.Tensor, mesh: DeviceMesh, mesh_dim: int) -> torch.Tensor:
+    """A Partial to Replicate."""
+    return src._reduce_value(local, mesh, mesh_dim)  # type: ignore[attr-defined,no-any-return]
+
+
+def reduce_scatter(
+    src: Placement, dst: Placement, local: torch.Tensor, mesh: DeviceMesh, mesh_dim: int
+) -> torch.Tensor:
+    """A Partial to a plain shard."""
+    return src._reduce_shard_value(local, mesh, mesh_dim, dst)  # type: ignore[attr-defined,no-any-return]
+
+
+def all_to_all(
+    src: Placement,
+    dst: Placement,
+    local: torch.Tensor,
+    mesh: DeviceMesh,
+    mesh_dim: int,
+    shape: Sequence[int],
+) -> torch.Tensor:
+    """A plain shard to one of another tensor dim."""
+    return src._to_new_shard_dim(local, mesh, mesh_dim, shape, dst.dim)  # type: ignore[attr-defined,no-any-return]
+
+
+def chunk(dst: Placement, local: torch.Tensor, mesh: DeviceMesh, mesh_dim: int) -> torch.Tensor:
+    """Replicate to a shard, plain or strided."""
+    strided = isinstance(dst, StridedShard)
+    cut: Any = getattr(dst, "_replicate_to_strided_shard" if strided else "_replicate_to_shard")
+    return cut(local, mesh, mesh_dim, coordinate_on(mesh, mesh_dim))  # type: ignore[no-any-return]
+
+
+def partition(dst: Placement, local: torch.Tensor, mesh: DeviceMesh, mesh_dim: int) -> torch.Tensor:
+    """Replicate to a Partial; torch divides for a sum, and integers become floats."""
+    return dst._partition_value(local, mesh, mesh_dim)  # type: ignore[attr-defined,no-any-return]
+
+
+def exchange(
+    local: torch.Tensor,
+    received: Sequence[int],
+    sent: Sequence[int],
+    mesh: DeviceMesh,
+    mesh_dim: int,
+) -> torch.Tensor:
+    """Elements of a 1-D tensor `sent` to each rank of a mesh dim, and `received` from each."""
+    return _collectives.all_to_all_single(local, list(received), list(sent), (mesh, mesh_dim))
+
+
+def waited(tensor: torch.Tensor) -> torch.Tensor:
+    """The result of a collective, when it has come."""
+    return tensor.wait() if isinstance(tensor, _collectives.AsyncCollectiveTensor) else tensor
+
+
+def coordinate_on(mesh: DeviceMesh, mesh_dim: int) -> int:
+    """This rank's place on a mesh dim; in LocalTensorMode an int that each rank has its own of."""
+    return mesh._sym_get_coordinate(mesh_dim)  # type: ignore[return-value]
+
+
+def on_each_rank(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, in LocalTensorMode run once for each rank with what that rank has."""
+    return maybe_run_for_local_tensor(function)
+
+
+def local_size(src: Placement, size: int, ranks: int, coordinate: int) -> int:
+    """What a shard, plain or strided, leaves of `size` to the rank at `coordinate`."""
+    if isinstance(src, StridedShard):
+        # The offsets would be read from a tensor, which a fake one does not allow.
+        return src.local_shard_size_and_offset(size, ranks, coordinate, _NO_OFFSETS)[0]
+    return Shard.local_shard_size_and_offset(size, ranks, coordinate)[0]
+
+
+def local_offset(size: int, ranks: int, coordinate: int) -> int:
+    """Where the plain shard of the rank at `coordinate` begins."""
+    return Shard.local_shard_size_and_offset(size, ranks, coordinate)[1]
+
+
+_NO_OFFSETS = _placement_types._StridedShardOffsetMode.NONE
+
+
+# --- flattened meshes -------------------------------------------------------------------------
+
+
+def flattened_mesh(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh | None:
+    """The mesh with ascending `mesh_dims` as one that was made before; None if there is none.
+
+    Without names of the dims there can be none.
+    """
+    name = _flattened_names(mesh).get(mesh_dims)
+    return None if name is None else mesh._get_root_mesh()._flatten_mapping[name]
+
+
+def flattened_groups(mesh: DeviceMesh) -> tuple[tuple[int, ...], ...]:
+    """Ascending sets of two or more mesh dims of size over 1 that there is a flattened mesh of."""
+    return tuple(_flattened_names(mesh))
+
+
+def flatten_dims(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh:
+    """The mesh with ascending `mesh_dims`, all of size over 1, as one; made if there is none.
+
+    To make one opens process groups: every rank of the root mesh has to come by.
+
+    Raises:
+        ShardpropError: the dims have no names, without which torch makes none.
+        ValueError: torch's, where the names joined by "_" are the name of another dim.
+    """
+    names = mesh.mesh_dim_names
+    if names is None:
+        raise ShardpropError(
+            f"Expected a mesh whose dims have names, to flatten its dims {mesh_dims}: torch "
+            "flattens no other. Give mesh_dim_names to init_device_mesh."
+        )
+    found = flattened_mesh(mesh, mesh_dims)
+    return found or mesh[tuple(names[mesh_dim] for mesh_dim in mesh_dims)]._flatten()
+
+
+# Per mesh: how many flattened meshes its root had, of which none is ever taken away, and the names
+# of those of its dims. By identity, as a mesh may equal one of another root; by name, as a
+# flattened mesh would keep its root alive.
+_FlattenedNames = dict[tuple[int, ...], str]
+_flattened: dict[int, tuple[weakref.ref[DeviceMesh], int, _FlattenedNames]] = {}
+
+
+def _flattened_names(mesh: DeviceMesh) -> _FlattenedNames:
+    made = len(mesh._get_root_mesh()._flatten_mapping)
+    key = id(mesh)
+    known = _flattened.get(key)
+    if known is not None and known[1] == made and known[0]() is mesh:
+        return known[2]
+    names = dict(_find_flattened(mesh)) if made else {}
+    _flattened[key] = (weakref.ref(mesh, lambda _: _flattened.pop(key, None)), made, names)
+    return names
+
+
+def _find_flattened(mesh: DeviceMesh) -> Iterator[tuple[tuple[int, ...], str]]:
+    """The flattened meshes that torch's layout query finds, with their names in the root."""
+    of_root = mesh._get_root_mesh()._flatten_mapping
+    active = [mesh_dim for mesh_dim in range(mesh.ndim) if mesh.size(mesh_dim) > 1]
+    for count in range(2, len(active) + 1):
+        for mesh_dims in itertools.combinations(active, count):
+            try:
+                found = _redistribute._get_flattened_mesh_by_layout_impl(mesh, mesh_dims)
+            except KeyError:
+                # It takes only dims that come in the order of their strides.
+                continue
+            if found is not None:
+                yield mesh_dims, next(name for name, held in of_root.items() if held is found)
 
 
 # --- sample calls -----------------------------------------------------------------------------

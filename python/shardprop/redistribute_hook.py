@@ -1,0 +1,97 @@
+"""The place where torch carries out redistributions, given other plans than torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from . import _torch
+from ._torch import DTensorSpec
+from .execution import run
+from .kinds import is_shard
+from .plans import Layout, Step
+
+__all__ = ["layout_text", "plan_text", "redistribute_with"]
+
+PlanOf = Callable[[DTensorSpec, DTensorSpec], Sequence[Step] | None]
+
+
+def redistribute_with(plan_of: PlanOf) -> Callable[..., torch.Tensor]:
+    """What can stand in for torch's ``redistribute_local_tensor`` (`_torch.install_redistribute`).
+
+    torch's own runs where it refuses or has nothing to do on this rank, where the program asks for
+    one of torch's planners, where one rank traces for all, and where there is no plan.
+
+    Args:
+        plan_of: The steps from the first spec to the second, the same on every rank; or None.
+    """
+
+    def redistribute_local_tensor(
+        local_tensor: torch.Tensor,
+        current_spec: DTensorSpec,
+        target_spec: DTensorSpec,
+        *,
+        async_op: bool = False,
+        use_graph_based_transform: bool | None = None,
+        is_explicit: bool = False,
+    ) -> torch.Tensor:
+        steps = None
+        if (
+            use_graph_based_transform is None
+            and not _torch.plans_for_any_rank()
+            and _torch.is_redistributed_here(current_spec, target_spec)
+        ):
+            steps = plan_of(current_spec, target_spec)
+        if steps is None:
+            return _torch.torch_redistribute(
+                local_tensor,
+                current_spec,
+                target_spec,
+                async_op=async_op,
+                use_graph_based_transform=use_graph_based_transform,
+                is_explicit=is_explicit,
+            )
+
+        def transforms() -> str:
+            return plan_text(steps) if steps else layout_text(_layout(current_spec))
+
+        with _torch.recorded_redistribution(
+            local_tensor, current_spec, target_spec, transforms, is_explicit
+        ):
+            mesh = current_spec.mesh
+            return run(steps, local_tensor, mesh, current_spec.shape, async_op=async_op)
+
+    return redistribute_local_tensor
+
+
+def _layout(spec: DTensorSpec) -> Layout:
+    order = tuple((entry.tensor_dim, entry.mesh_dims) for entry in spec.shard_order or ())
+    return Layout(spec.placements, order)
+
+
+def plan_text(steps: Sequence[Step]) -> str:
+    """The layouts that a plan passes through, as torch's DebugMode shows them.
+
+    ``S(0)[0]S(0)[1]->S(0)R``; ``-->`` is a step on several mesh dims flattened into one.
+    """
+    parts = [layout_text(step.before) for step in steps[:1]]
+    for step in steps:
+        parts.append("->" if len(step.mesh_dims) == 1 else "-->")
+        parts.append(layout_text(step.after))
+    return "".join(parts)
+
+
+def layout_text(layout: Layout) -> str:
+    """The placements in torch's short form; of shards of one tensor dim also which cuts first."""
+    orders = dict(layout.shard_order)
+
+    def text(mesh_dim: int, placement: Any) -> str:
+        order = orders.get(placement.dim, ()) if is_shard(placement) else ()
+        # A mesh dim of size 1 cuts nothing and is in no order.
+        if len(order) < 2 or mesh_dim not in order:
+            return str(placement)
+        return f"{placement}[{order.index(mesh_dim)}]"
+
+    return "".join(text(*indexed) for indexed in enumerate(layout.placements))
