@@ -3,11 +3,14 @@
 import os
 
 from ._torch import Partial, Replicate, Shard
+from .calibration import Calibration, calibrate
+from .calibration import Settings as CalibrationSettings
 from .errors import ShardpropError
 from .placeholder import ShardingPlaceholder
+from .plans import Layout, Step
 from .propagator import clear_caches, disable, enable, enabled, is_enabled, reset_stats, stats
-from .query import Decision, plan, propagate, redistribute_cost
-from .redistribution import Plan, Step
+from .query import Decision, plan, propagate, propagate_toward, redistribute_cost
+from .redistribute_plan import Plan
 from .registration import (
     register_rule,
     register_single_dim_rule,
@@ -15,9 +18,14 @@ from .registration import (
     unregister,
 )
 from .stats import Stats
+from .topology import CallbackTopology, Topology, TorchTopology, load_topology
 
 __all__ = [
+    "Calibration",
+    "CalibrationSettings",
+    "CallbackTopology",
     "Decision",
+    "Layout",
     "Partial",
     "Plan",
     "Replicate",
@@ -26,13 +34,18 @@ __all__ = [
     "ShardpropError",
     "Stats",
     "Step",
+    "Topology",
+    "TorchTopology",
+    "calibrate",
     "clear_caches",
     "disable",
     "enable",
     "enabled",
     "is_enabled",
+    "load_topology",
     "plan",
     "propagate",
+    "propagate_toward",
     "redistribute_cost",
     "register_rule",
     "register_single_dim_rule",

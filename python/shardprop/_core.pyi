@@ -149,6 +149,7 @@ def region(
 def plan(
     mesh: Mesh, src: object, dst: object, force_graph: bool
 ) -> tuple[int, bool, list[tuple[int, Any, Any, list[int]]]]: ...
+
 # A layout: placements over the mesh, and (tensor dim, mesh dims in the order in which they cut it).
 _Layout = tuple[tuple[Any, ...], tuple[tuple[int, tuple[int, ...]], ...]]
 # Kind, mesh dims, layout before and after, us of communication, of local work, bytes sent, peak.

@@ -674,6 +674,19 @@ def install_pricing(
     _set_pricing(cost, plan, plan_non_cached)
 
 
+def install_cost(cost: Callable[..., float], communication: Callable[..., float]) -> None:
+    """Replace torch's price of a redistribution, its plans staying as they are.
+
+    `communication` answers where torch asks whether anything is sent at all
+    (``ExplicitRedistributionContext``).
+    """
+    for function in (cost, communication):
+        hide_from_dynamo(function)
+    for module in (_collective_utils, _ops_utils):
+        module.redistribute_cost = cost  # type: ignore[attr-defined]
+    _utils.redistribute_cost = communication  # type: ignore[attr-defined]
+
+
 def uninstall_pricing() -> None:
     """Undo `install_pricing`."""
     _set_pricing(
@@ -748,6 +761,20 @@ def merging_disabled() -> bool:
     (``disable_redistribute_transform_optimization``.)
     """
     return bool(_redistribute._DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION)
+
+
+def merged_steps(
+    infos: list[Any], source: DTensorSpec, target: DTensorSpec
+) -> list[tuple[tuple[int, ...], Placement]]:
+    """Steps of torch's as it carries them out, those on a flattened mesh merged: the mesh dims of
+    each, and the placement after it."""
+    merged = _redistribute._optimize_transform_infos(
+        infos, source.mesh, source.placements, target.placements
+    )
+    return [
+        (getattr(info, "original_mesh_dims", (info.mesh_dim,)), info.src_dst_placements[1])
+        for info in merged
+    ]
 
 
 def forget_plans() -> None:
@@ -862,6 +889,14 @@ def flattened_mesh(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh |
 def flattened_groups(mesh: DeviceMesh) -> tuple[tuple[int, ...], ...]:
     """Ascending sets of two or more mesh dims of size over 1 that there is a flattened mesh of."""
     return tuple(_flattened_names(mesh))
+
+
+def groups_to_flatten(mesh: DeviceMesh) -> list[tuple[int, ...]]:
+    """Ascending sets of two or more mesh dims of size over 1 that have no flattened mesh yet."""
+    made = set(flattened_groups(mesh))
+    active = [mesh_dim for mesh_dim in range(mesh.ndim) if mesh.size(mesh_dim) > 1]
+    sets = (itertools.combinations(active, count) for count in range(2, len(active) + 1))
+    return [mesh_dims for mesh_dims in itertools.chain(*sets) if mesh_dims not in made]
 
 
 def flatten_dims(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh:

@@ -47,3 +47,10 @@ class Step:
     local_us: float
     wire_bytes: int
     peak_bytes: int
+
+    def __str__(self) -> str:
+        dims = ", ".join(map(str, self.mesh_dims))
+        return (
+            f"{self.kind} on mesh dim{'s' * (len(self.mesh_dims) > 1)} {dims}: "
+            f"{self.comm_us + self.local_us:.1f} us, {self.wire_bytes} bytes sent"
+        )

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import logging
-import math
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
 from . import _core, _torch, metadata, registry
 from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .bounded import stats_of_maps
-from .cost_model import Price
 from .decision import decide, refuse_misfit, rule_of
 from .decomposition import Declined, Decomposer
 from .decomposition.knowing import torch_propagate_knowing
 from .engine import NoStrategyError, OutputMeta
 from .errors import ShardpropError
-from .exact import ExactPlanner
 from .hook import install, uninstall
 from .kinds import has_strided
-from .policy import OptimalPolicy, Policy, TorchPolicy
+from .policy import Policy, TorchPolicy
+from .policy_settings import TopologyLike, make_policy
 from .redistribution import Redistribution
 from .registered import RegisteredRule
 from .rules.views import forget_dim_maps
 from .stats import Recorder, Stats
-from .topology import PRESETS, CostSource, load_topology
 
 __all__ = [
     "clear_caches",
@@ -36,7 +32,6 @@ __all__ = [
     "disable",
     "enable",
     "enabled",
-    "exact_planner",
     "is_enabled",
     "propagate_sharding",
     "redistribution",
@@ -137,10 +132,6 @@ def _fall_back(schema: OpSchema, declined: Exception) -> OutputSharding:
         return _torch.torch_propagate(schema)
 
 
-# What a topology may be given as.
-TopologyLike = str | PathLike[str] | Mapping[str, Any] | CostSource | Price
-
-
 def enable(
     *,
     policy: str = "torch",
@@ -180,55 +171,7 @@ def enable(
         "create_groups": create_groups or None,
         "output_weight": output_weight or None,
     }
-    _install(_Terms(_policy(policy, **settings), strict))
-
-
-def _policy(name: str, **settings: Any) -> Policy:
-    given = {key: value for key, value in settings.items() if value is not None}
-    if name == "torch":
-        if given:
-            raise ShardpropError(
-                f"Expected {', '.join(given)} with policy 'optimal' alone, got policy 'torch'."
-            )
-        return _as_torch
-    if name == "optimal":
-        return OptimalPolicy(exact_planner(**given), _as_torch, _recorder)
-    raise ShardpropError(f"Expected policy 'torch' or 'optimal', got {name!r}.")
-
-
-def exact_planner(
-    topology: TopologyLike | None = None,
-    memory_limit: float | None = None,
-    create_groups: bool = False,
-    output_weight: float = 0.0,
-) -> ExactPlanner:
-    """A planner under a topology; arguments as those of `enable`.
-
-    Raises:
-        ShardpropError: as `enable` does.
-    """
-    if topology is None:
-        raise ShardpropError(
-            "Expected a topology with policy 'optimal', got none: it has to know what collectives "
-            f"cost. Presets: {', '.join(PRESETS)}."
-        )
-    _check_number("memory_limit", memory_limit, "bytes above 0", above=0.0)
-    _check_number("output_weight", output_weight, "a finite number of 0 and more")
-    return ExactPlanner(
-        load_topology(topology),
-        memory_limit=memory_limit,
-        create_groups=create_groups,
-        output_weight=output_weight,
-    )
-
-
-def _check_number(name: str, value: object, expected: str, above: float | None = None) -> None:
-    if value is None:
-        return
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-        if value > above if above is not None else value >= 0:
-            return
-    raise ShardpropError(f"{name}: Expected {expected}, got {value!r}.")
+    _install(_Terms(make_policy(policy, _as_torch, _recorder, **settings), strict))
 
 
 def _install(terms: _Terms) -> None:

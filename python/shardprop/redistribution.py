@@ -17,13 +17,13 @@ from .sizes import is_symbolic
 from .stats import Recorder
 from .symbolic import symbolic_cost
 
-__all__ = ["Plan", "Redistribution", "Step"]
+__all__ = ["Redistribution", "TorchPlan", "TorchStep"]
 
 _PLANS_HELD = 4096
 
 
 @dataclass(frozen=True)
-class Step:
+class TorchStep:
     """One collective or local step on one mesh dim.
 
     Attributes:
@@ -40,7 +40,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TorchPlan:
     """How a tensor goes from one layout to another.
 
     Attributes:
@@ -48,7 +48,7 @@ class Plan:
         by_graph: Planned by torch's graph planner (else by its greedy one).
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[TorchStep, ...]
     by_graph: bool
 
 
@@ -114,7 +114,7 @@ class Redistribution:
         self._recorder.price_fell_back(reason)
         return _torch.torch_redistribute_cost(src, dst)
 
-    def plan(self, src: DTensorSpec, dst: DTensorSpec, force_graph: bool = False) -> Plan:
+    def plan(self, src: DTensorSpec, dst: DTensorSpec, force_graph: bool = False) -> TorchPlan:
         """torch's plan, made by a fresh planner.
 
         Raises:
@@ -135,7 +135,20 @@ class Redistribution:
                 f"No plan from {src.placements} to {dst.placements}: torch's graph planner does "
                 "not reach it. Redistribute to Replicate on that mesh dim first."
             )
-        return Plan(tuple(Step(*step) for step in steps), by_graph)
+        return TorchPlan(tuple(TorchStep(*step) for step in steps), by_graph)
+
+    def merged(self, src: DTensorSpec, dst: DTensorSpec) -> list[tuple[tuple[int, ...], Placement]]:
+        """torch's plan as torch carries it out, collectives merged on flattened meshes: the mesh
+        dims of each step, and the placement after it.
+
+        Raises:
+            ShardpropError: as `plan` does.
+        """
+        infos = [
+            TransformInfo(step.mesh_dim, (step.src, step.dst), step.logical_shape)
+            for step in self.plan(src, dst).steps
+        ]
+        return _torch.merged_steps(infos, src, dst)
 
     def transform_infos(
         self, src: DTensorSpec, dst: DTensorSpec, use_graph_based_transform: bool | None = None

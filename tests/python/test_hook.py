@@ -14,7 +14,7 @@ from torch.distributed.tensor._ops.single_dim_strategy import register_single_di
 from torch.distributed.tensor._ops.utils import generate_redistribute_costs
 
 import shardprop
-from shardprop import ShardpropError
+from shardprop import ShardpropError, propagator
 
 from .specs import P, R, S, spec_of
 
@@ -225,9 +225,9 @@ def test_local_tensor_mode_gives_the_same_data(mesh_of: MeshOf) -> None:
 def test_min_cost_plans_are_honoured(mesh_of: MeshOf) -> None:
     src = spec_of(mesh_of(2, 4), (64, 64), [S(0), S(0)])
     dst = spec_of(mesh_of(2, 4), (64, 64), [R, S(0)])
-    greedy = shardprop.plan(src, dst)
+    greedy = propagator.redistribution.plan(src, dst)
     with _redistribute.use_min_cost_redistribution_plan():
-        least = shardprop.plan(src, dst)
+        least = propagator.redistribution.plan(src, dst)
     assert not greedy.by_graph
     assert least.by_graph
     assert [s.mesh_dim for s in greedy.steps] == [1, 0, 1]

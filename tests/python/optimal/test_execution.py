@@ -18,8 +18,8 @@ from shardprop.execution import run
 from shardprop.plans import Layout, Step
 
 from .local import fault, split
-from .walks import Tensor, random_walk
 from .ranks import all_groups, carried_out, fault_of, flattened, numbers
+from .walks import Tensor, random_walk
 
 R, S, P = Replicate(), Shard, Partial
 

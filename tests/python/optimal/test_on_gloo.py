@@ -18,9 +18,9 @@ from shardprop.plans import Step
 from ..specs import SS
 from .gloo import Processes
 from .local import cut, fault, places, split
-from .walks import Tensor, random_walk
 from .planned import random_plans
 from .ranks import numbers
+from .walks import Tensor, random_walk
 
 R, S, P = Replicate(), Shard, Partial
 

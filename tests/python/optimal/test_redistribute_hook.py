@@ -31,9 +31,9 @@ from shardprop.redistribute_hook import layout_text, plan_text, redistribute_wit
 
 from ..specs import SS, spec_of
 from .local import fault, split
-from .walks import Tensor
 from .planned import random_plans
 from .ranks import all_groups, flattened, numbers
+from .walks import Tensor
 
 R, S, P = Replicate(), Shard, Partial
 CUBE = (2, 2, 2)

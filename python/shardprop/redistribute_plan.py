@@ -1,0 +1,85 @@
+"""A plan as a program can look at it, and carry it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ._torch import DTensorSpec
+from .cost_model import COLLECTIVES
+from .execution import run
+from .plans import Step
+from .redistribute_hook import plan_text
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a tensor goes from one layout to another, and what that costs under a cost model.
+
+    Attributes:
+        src: What it starts from.
+        dst: What it leads to.
+        steps: In the order in which they run; the same on every rank.
+        policy: Who planned: ``"optimal"``, or ``"torch"`` for torch's own plan.
+    """
+
+    src: DTensorSpec
+    dst: DTensorSpec
+    steps: tuple[Step, ...]
+    policy: str
+
+    @property
+    def comm_us(self) -> float:
+        """Microseconds of communication."""
+        return sum(step.comm_us for step in self.steps)
+
+    @property
+    def local_us(self) -> float:
+        """Microseconds of local work: copies, chunks, divisions."""
+        return sum(step.local_us for step in self.steps)
+
+    @property
+    def cost_us(self) -> float:
+        """Microseconds in all."""
+        return self.comm_us + self.local_us
+
+    @property
+    def collectives(self) -> int:
+        """How many steps communicate."""
+        return sum(step.kind in COLLECTIVES for step in self.steps)
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that a rank sends."""
+        return sum(step.wire_bytes for step in self.steps)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that a rank holds at once during a step."""
+        return max((step.peak_bytes for step in self.steps), default=0)
+
+    def run(self, local_tensor: torch.Tensor) -> torch.Tensor:
+        """Carry the plan out on this rank's tensor; all ranks of the mesh have to.
+
+        A rank outside the mesh gets its tensor back.
+
+        Raises:
+            ShardpropError: a step needs a flattened mesh that is gone.
+            Exception: what torch's collectives raise.
+        """
+        mesh = self.src.mesh
+        if mesh.get_coordinate() is None:
+            return local_tensor
+        return run(self.steps, local_tensor, mesh, self.src.shape)
+
+    def __str__(self) -> str:
+        if not self.steps:
+            return f"{self.src.placements}: nothing to do"
+        head = (
+            f"{plan_text(self.steps)}  {self.cost_us:.1f} us ({self.comm_us:.1f} communication, "
+            f"{self.local_us:.1f} local), {self.wire_bytes} bytes sent, {self.peak_bytes} held"
+        )
+        return "\n".join([head, *(f"  {step}" for step in self.steps)])
