@@ -4,34 +4,38 @@
 
 namespace shardprop {
 
-PlanSearch::PlanSearch(const PlanSpace& space, State source, const PlanBound* bound,
-                       double memory_limit)
-    : space_(space), bound_(bound), table_(space, memory_limit) {
+PlanSearch::PlanSearch(const PlanSpace& space, State source, double memory_limit)
+    : space_(space), table_(space, memory_limit) {
   reach(source, 0, 0.0, FlatMap::kNone, {});
 }
 
-Price PlanSearch::estimate(State state, Price price) {
-  if (bound_ == nullptr) return price;
-  space_.look(state, view_);
-  return add(price, bound_->of(view_));
+PlanSearch::PlanSearch(const PlanSpace& space, State source, const PlanBound& bound,
+                       double memory_limit)
+    : space_(space), bound_(&bound), table_(space, memory_limit) {
+  reach(source, 0, 0.0, FlatMap::kNone, {});
 }
 
 void PlanSearch::reach(State state, Price price, double peak, std::uint32_t parent,
                        const PlannedMove& move) {
   std::uint32_t number = index_.find(state);
   if (number == FlatMap::kNone) {
-    const Price total = estimate(state, price);
-    if (total >= kNoPrice) return;  // no way from there
+    const Price to_go = bound_ == nullptr ? 0 : bound_->of(state);
+    const Price total = add(price, to_go);
+    // No way from there, or none that could be the cheapest.
+    if (total >= kNoPrice || total > enough_) return;
     number = static_cast<std::uint32_t>(labels_.size());
     if (number >= kMaxLayouts) throw OutsidePlanSpace("too many layouts for an exact plan");
     index_.insert(state, number);
     labels_.push_back({state, price, peak, parent, false, move});
-    least_to_go_.push_back(total - price);
+    least_to_go_.push_back(to_go);
   } else {
     Label& known = labels_[number];
     const bool better = price < known.price || (price == known.price && peak < known.peak_bytes);
     if (known.settled || !better) return;
     known = {state, price, peak, parent, false, move};
+  }
+  if (bound_ != nullptr && least_to_go_[number] == 0 && space_.reached(state) == bound_->target()) {
+    enough_ = std::min(enough_, price);
   }
   queue_.push({price + least_to_go_[number], peak, pushed_++, number, price});
 }
@@ -43,7 +47,7 @@ std::uint32_t PlanSearch::settle() {
     if (labels_[entry.label].settled) continue;
     labels_[entry.label].settled = true;
     const Label from = labels_[entry.label];
-    table_.from(from.state, moves_);
+    table_.from(from.state, moves_, from.move.kind == MoveKind::kPermute ? from.move.mask : 0u);
     for (const PlannedMove& move : moves_) {
       reach(move.to, add(from.price, move.price), std::max(from.peak_bytes, move.peak_bytes),
             entry.label, move);
@@ -60,7 +64,7 @@ ExactPlan exact_plan(const CostModel& model, const TensorInfo& info, const Layou
   const PlanSpace space(model, info, from, {&to, 1});
   const State goal = space.encode(to);
   const PlanBound bound(space, goal, cache);
-  PlanSearch search(space, space.encode(from), &bound, memory_limit);
+  PlanSearch search(space, space.encode(from), bound, memory_limit);
   ExactPlan plan;
   std::uint32_t at = FlatMap::kNone;
   do {

@@ -28,8 +28,10 @@ class PlanSearch {
     PlannedMove move;
   };
 
-  // `space` and `bound` must outlive the search; no bound: nearest layouts first.
-  PlanSearch(const PlanSpace& space, State source, const PlanBound* bound, double memory_limit);
+  // From `source`, nearest layouts first. `space` must outlive the search.
+  PlanSearch(const PlanSpace& space, State source, double memory_limit);
+  // To the target of `bound` alone.
+  PlanSearch(const PlanSpace& space, State source, const PlanBound& bound, double memory_limit);
 
   // Settles one more layout and gives its number; FlatMap::kNone when there is none left. Throws
   // OutsidePlanSpace past kMaxLayouts.
@@ -54,17 +56,16 @@ class PlanSearch {
   };
 
   void reach(State state, Price price, double peak, std::uint32_t parent, const PlannedMove& move);
-  [[nodiscard]] Price estimate(State state, Price price);
 
   const PlanSpace& space_;
-  const PlanBound* bound_;
+  const PlanBound* bound_ = nullptr;
+  Price enough_ = kNoPrice;  // the price of a way to the target that was found
   MoveTable table_;
   FlatMap index_;
   std::vector<Label> labels_;
   std::vector<Price> least_to_go_;  // per label
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   std::vector<PlannedMove> moves_;
-  PlanSpace::View view_;
   std::uint32_t pushed_ = 0;
 };
 

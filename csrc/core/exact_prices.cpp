@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace shardprop {
-namespace {
-
-constexpr int kBitsPerCell = 8;
-
-}  // namespace
 
 Layout layout_at(const Problem& problem, int position, const Rows& rows) {
   std::array<Placement, kMaxMeshDims> placements;
@@ -27,92 +22,115 @@ OperandPrices::OperandPrices(const Problem& problem, int operand, const ExactTer
     fixed_ = source.where == Operand::Where::kPinned ? 0 : kNoPrice;
     return;
   }
-  const int column = problem.table.outputs + operand;
+  std::vector<Placement> cells;
   for (int r = 0; r < problem.table.rows(); ++r) {
-    const Placement cell = problem.table.at(r, column);
-    const auto known = std::find(cells_.begin(), cells_.end(), cell);
-    cell_of_row_.push_back(static_cast<std::uint8_t>(known - cells_.begin()));
-    if (known == cells_.end()) cells_.push_back(cell);
-    prefixes_ &= !cell.is_strided();
+    const Placement cell = problem.table.at(r, problem.table.outputs + operand);
+    const auto known = std::find(cells.begin(), cells.end(), cell);
+    cell_of_row_.push_back(static_cast<std::uint8_t>(known - cells.begin() + 1));
+    if (known == cells.end()) cells.push_back(cell);
+    strided_ |= cell.is_strided();
   }
-  if (cells_.size() >= 1u << kBitsPerCell) throw OutsidePlanSpace("too many placements");
   const Layout from = PlanSpace::normalise(source.layout, source.info, terms.model);
   std::vector<Layout> targets;
-  for (const Placement cell : cells_) {
+  for (const Placement cell : cells) {
     const std::vector<Placement> everywhere(static_cast<std::size_t>(problem.mesh.ndim), cell);
     targets.push_back(default_layout(everywhere));
   }
   space_ = std::make_unique<PlanSpace>(terms.model, source.info, from, targets);
-  search_ =
-      std::make_unique<PlanSearch>(*space_, space_->encode(from), nullptr, terms.memory_limit);
-}
-
-std::uint64_t OperandPrices::cells_key(const Rows& rows, int mesh_dims) const {
-  std::uint64_t key = 0;
-  for (int m = 0; m < mesh_dims; ++m) {
-    const std::uint64_t cell = terms_.model.size[m] > 1 ? cell_of_row_[rows[m]] + 1u : 0u;
-    key |= cell << (kBitsPerCell * m);
+  if (space_->active() == 0) {
+    fixed_ = 0;
+    return;
   }
-  return key;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::uint8_t code = space_->code_of(cells[i]);
+    cell_of_code_[code] = static_cast<std::uint8_t>(i + 1);
+  }
+  search_ = std::make_unique<PlanSearch>(*space_, space_->encode(from), terms.memory_limit);
 }
 
-State OperandPrices::wanted(const Rows& rows) {
-  const std::uint64_t key = cells_key(rows, problem_.mesh.ndim);
-  const auto known = states_.find(key);
-  if (known != states_.end()) return known->second;
+OperandPrices::Cells OperandPrices::cells_of(const Rows& rows, int mesh_dims) const {
+  Cells cells = 0;
+  int shift = 0;
+  for (int m = 0; m < mesh_dims; ++m) {
+    if (terms_.model.size[m] == 1) continue;
+    cells |= Cells{cell_of_row_[rows[m]]} << shift;
+    shift += 8;
+  }
+  return cells;
+}
+
+State OperandPrices::encoded(const Rows& rows) {
+  const Cells cells = cells_of(rows, problem_.mesh.ndim);
+  const auto known = encoded_.find(cells);
+  if (known != encoded_.end()) return known->second;
   const TensorInfo& info = problem_.operands[operand_].info;
   const Layout layout = layout_at(problem_, problem_.table.outputs + operand_, rows);
-  const State state =
-      space_->reached(space_->encode(PlanSpace::normalise(layout, info, terms_.model)));
-  states_.emplace(key, state);
-  return state;
+  const Layout normal = PlanSpace::normalise(layout, info, terms_.model);
+  return encoded_.emplace(cells, space_->reached(space_->encode(normal))).first->second;
 }
 
 bool OperandPrices::known(const Rows& rows) {
-  return fixed_ >= 0 || search_->radius() >= kNoPrice || settled_.contains(wanted(rows));
+  if (fixed_ >= 0 || search_->radius() >= kNoPrice) return true;
+  if (strided_) return settled_.contains(encoded(rows));
+  return index_.find(cells_of(rows, problem_.mesh.ndim)) != FlatMap::kNone;
 }
 
 Price OperandPrices::at_least(const Rows& rows) {
   if (fixed_ >= 0) return fixed_;
-  const auto found = settled_.find(wanted(rows));
-  return found == settled_.end() ? search_->radius() : found->second;
+  if (strided_) {
+    const auto found = settled_.find(encoded(rows));
+    return found == settled_.end() ? search_->radius() : found->second;
+  }
+  const std::uint32_t found = index_.find(cells_of(rows, problem_.mesh.ndim));
+  return found == FlatMap::kNone ? search_->radius() : least_[found];
 }
 
 Price OperandPrices::at_least_from(const Rows& rows, int mesh_dim) const {
   if (fixed_ >= 0) return fixed_;
-  if (!prefixes_) return 0;
-  const auto& least = least_[mesh_dim];
-  const auto found = least.find(cells_key(rows, mesh_dim + 1));
-  return found == least.end() ? search_->radius() : std::min(found->second, search_->radius());
+  if (strided_) return 0;
+  const std::uint32_t found = index_.find(cells_of(rows, mesh_dim + 1));
+  const Price radius = search_->radius();
+  return found == FlatMap::kNone ? radius : std::min(least_[found], radius);
 }
 
-void OperandPrices::note_settled(const PlanSearch::Label& label) {
-  if (!settled_.emplace(space_->reached(label.state), label.price).second) return;
-  if (!prefixes_) return;
-  const Layout layout = space_->decode(label.state);
-  if (!has_default_order(layout)) return;
-  std::uint64_t key = 0;
-  for (int m = 0; m < problem_.mesh.ndim; ++m) {
-    if (terms_.model.size[m] > 1) {
-      const auto cell = std::find(cells_.begin(), cells_.end(), layout.placements[m]);
-      if (cell == cells_.end()) return;
-      key |= (static_cast<std::uint64_t>(cell - cells_.begin()) + 1) << (kBitsPerCell * m);
-    }
-    const auto [entry, fresh] = least_[m].emplace(key, label.price);
-    if (!fresh) entry->second = std::min(entry->second, label.price);
+void OperandPrices::note(const PlanSearch::Label& label) {
+  if (strided_) {
+    settled_.emplace(space_->reached(label.state), label.price);
+  } else {
+    note_cells(label);
+  }
+}
+
+void OperandPrices::note_cells(const PlanSearch::Label& label) {
+  Cells cells = 0;
+  std::array<std::uint8_t, PlanSpace::kCodes> cuts{};
+  for (int a = 0; a < space_->active(); ++a) {
+    const std::uint8_t code = PlanSpace::code_at(label.state, a);
+    const std::uint8_t cell = cell_of_code_[space_->as_there(code)];
+    // Strategies want the default shard order.
+    if (cell == 0 || PlanSpace::place_at(label.state, a) != cuts[code]) return;
+    if (space_->is_plain_shard(code)) ++cuts[code];
+    cells |= Cells{cell} << (8 * a);
+  }
+  // Of all that it begins with, too, and of no beginning: mesh dims of one rank may come first.
+  Cells beginning = cells;
+  for (int a = space_->active(); a >= 0; --a) {
+    if (a < space_->active()) beginning &= ~(Cells{0xff} << (8 * a));
+    if (index_.find(beginning) != FlatMap::kNone) continue;
+    index_.insert(beginning, static_cast<std::uint32_t>(least_.size()));
+    least_.push_back(label.price);  // layouts come in the order of their prices
   }
 }
 
 void OperandPrices::find_out(const Rows& rows) {
   if (fixed_ >= 0) return;
-  const State goal = wanted(rows);
   // Not further than half as far again: another strategy may be cheaper by then.
   const Price start = search_->radius();
   const Price enough = add(start, std::max(start / 2, price_of(1'000'000, 0)));
-  while (!settled_.contains(goal) && search_->radius() <= enough) {
+  while (search_->radius() <= enough && !known(rows)) {
     const std::uint32_t number = search_->settle();
     if (number == FlatMap::kNone) return;
-    note_settled(search_->label(number));
+    note(search_->label(number));
   }
 }
 
@@ -162,7 +180,7 @@ Price OutputPrices::later(const Layout& layout) const {
   }
   const Layout from = PlanSpace::normalise(layout, output.info, terms_.model);
   const PlanSpace space(terms_.model, output.info, from, {});
-  PlanSearch search(space, space.encode(from), nullptr, terms_.memory_limit);
+  PlanSearch search(space, space.encode(from), terms_.memory_limit);
   while (true) {
     const std::uint32_t number = search.settle();
     if (number == FlatMap::kNone) return kNoPrice;

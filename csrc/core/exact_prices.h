@@ -28,23 +28,31 @@ class OperandPrices {
   [[nodiscard]] std::size_t layouts() const { return search_ ? search_->met() : 0; }
 
  private:
-  [[nodiscard]] State wanted(const Rows& rows);
-  void note_settled(const PlanSearch::Label& label);
-  [[nodiscard]] std::uint64_t cells_key(const Rows& rows, int mesh_dims) const;
+  // Layouts by their cells, one byte for each mesh dim of two ranks and more, 0 where they end.
+  using Cells = std::uint64_t;
+
+  [[nodiscard]] Cells cells_of(const Rows& rows, int mesh_dims) const;
+  void note(const PlanSearch::Label& label);
+  // Of a layout that some strategy may want, told by its cells.
+  void note_cells(const PlanSearch::Label& label);
+  // The layout that strided shards make of these rows.
+  [[nodiscard]] State encoded(const Rows& rows);
 
   const Problem& problem_;
   const ExactTerms& terms_;
   int operand_;
-  Price fixed_ = -1;      // of an operand that is not moved
-  bool prefixes_ = true;  // can a settled layout be told by its placements, mesh dim by mesh dim
+  Price fixed_ = -1;  // of an operand that is not moved
   std::unique_ptr<PlanSpace> space_;
   std::unique_ptr<PlanSearch> search_;
+  std::vector<std::uint8_t> cell_of_row_;                       // numbers from 1
+  std::array<std::uint8_t, PlanSpace::kCodes> cell_of_code_{};  // 0: of no row
+  // Of cells and of what they begin with, the least price that is known.
+  FlatMap index_;
+  std::vector<Price> least_;
+  // Where strided shards stand for a shard order, cells alone do not tell the layout.
+  bool strided_ = false;
   std::unordered_map<State, Price> settled_;
-  std::vector<Placement> cells_;                     // distinct, of the operand's column
-  std::vector<std::uint8_t> cell_of_row_;            // per row its place in `cells_`
-  std::unordered_map<std::uint64_t, State> states_;  // wanted, by the numbers of its cells
-  // Per number of mesh dims the least price settled of layouts that begin so.
-  std::array<std::unordered_map<std::uint64_t, Price>, kMaxMeshDims> least_;
+  std::unordered_map<Cells, State> encoded_;
 };
 
 class OutputPrices {

@@ -154,10 +154,12 @@ class TableMaker {
   // cuts before it being right now; that it may become bad adds nothing, for then it is dearer.
   void permute(int g) {
     const double held = bytes(state_);
+    const std::int64_t ps =
+        space_.model().communication(Collective::kPermute, space_.group(g), held);
+    if (ps >= kMaxPicoseconds) return;
+    const Price price = add(price_, price_of(ps, 1));
     each_arrangement(g, 0, state_, [&](unsigned before) {
-      if (before != state_ && bytes(before) == held) {
-        send(Collective::kPermute, g, before, held, 0, 0.0);
-      }
+      if (price < table_[before] && bytes(before) == held) offer(before, price);
     });
   }
 
@@ -240,15 +242,16 @@ void BoundCache::put(const Key& key, std::shared_ptr<const BoundTable> table) {
   tables_.emplace(key, std::move(table));
 }
 
-PlanBound::PlanBound(const PlanSpace& space, State target, BoundCache* cache) : space_(space) {
-  space.look(target, target_);
+PlanBound::PlanBound(const PlanSpace& space, State target, BoundCache* cache)
+    : space_(space), target_(target) {
+  space.look(target, target_view_);
   if (space.active() > kMaxActive || space.model().callback) return;
   double bytes = static_cast<double>(space.info().itemsize);
   for (const std::int64_t size : space.info().shape) bytes *= static_cast<double>(size);
   std::array<Goal, kMaxMeshDims> goal{};
   std::uint64_t pattern = 0;
   for (int a = 0; a < space.active(); ++a) {
-    goal[a] = goal_of(space, target_, a);
+    goal[a] = goal_of(space, target_view_, a);
     pattern |= static_cast<std::uint64_t>(goal[a]) << (4 * a);
   }
   const BoundCache::Key key{bytes, pattern};
@@ -258,26 +261,26 @@ PlanBound::PlanBound(const PlanSpace& space, State target, BoundCache* cache) : 
   if (cache != nullptr) cache->put(key, table_);
 }
 
-Price PlanBound::of(const PlanSpace::View& view) const {
+Price PlanBound::of(State state) const {
   if (table_ == nullptr) return 0;
-  std::size_t state = 0;
+  std::size_t simple = 0;
   for (int a = 0; a < space_.active(); ++a) {
-    const std::uint8_t code = view.code[a];
+    const std::uint8_t code = PlanSpace::code_at(state, a);
     if (space_.dim_of(code) >= 0) {
-      state |= static_cast<std::size_t>(kBad) << (2 * a);
+      simple |= static_cast<std::size_t>(kBad) << (2 * a);
     } else if (space_.placement(code).is_partial()) {
-      state |= static_cast<std::size_t>(kPending) << (2 * a);
+      simple |= static_cast<std::size_t>(kPending) << (2 * a);
     }
   }
-  for (int dim = 0; dim < space_.dims(); ++dim) {
-    const PlanSpace::Cuts &now = view.cuts[dim], &then = target_.cuts[dim];
-    for (int i = 0; i < now.count && i < then.count; ++i) {
-      const int a = now.by[i];
-      if (a != then.by[i] || view.code[a] != target_.code[a]) break;
-      state ^= static_cast<std::size_t>(kBad ^ kGood) << (2 * a);
+  // What both shard orders begin with: there code and place are the same.
+  for (const PlanSpace::Cuts& cuts : target_view_.cuts) {
+    for (int i = 0; i < cuts.count; ++i) {
+      const int a = cuts.by[i];
+      if (PlanSpace::byte_at(state, a) != PlanSpace::byte_at(target_, a)) break;
+      simple ^= static_cast<std::size_t>(kBad ^ kGood) << (2 * a);
     }
   }
-  return (*table_)[state];
+  return (*table_)[simple];
 }
 
 }  // namespace shardprop

@@ -44,13 +44,15 @@ class PlanBound {
   // caller knows, the bound is 0. `cache` may be null.
   PlanBound(const PlanSpace& space, State target, BoundCache* cache);
 
-  [[nodiscard]] Price of(const PlanSpace::View& view) const;
+  [[nodiscard]] Price of(State state) const;
+  [[nodiscard]] State target() const { return target_; }
 
  private:
   static constexpr int kMaxActive = 6;
 
   const PlanSpace& space_;
-  PlanSpace::View target_;
+  State target_;
+  PlanSpace::View target_view_;
   std::shared_ptr<const BoundTable> table_;
 };
 

@@ -3,8 +3,6 @@
 #include <bit>
 #include <cmath>
 
-#include "permutations.h"
-
 namespace shardprop {
 namespace {
 
@@ -26,11 +24,11 @@ static_assert(static_cast<int>(MoveKind::kPermute) == static_cast<int>(Collectiv
 
 }  // namespace
 
-void MoveTable::from(State state, std::vector<PlannedMove>& moves) {
+void MoveTable::from(State state, std::vector<PlannedMove>& moves, unsigned permuted) {
   moves.clear();
   moves_ = &moves;
+  state_ = state;
   space_.look(state, view_);
-  after_ = view_;
   bool masked = false;
   for (int a = 0; a < space_.active(); ++a) masked |= space_.is_masked(view_.code[a]);
   if (masked) {
@@ -43,9 +41,11 @@ void MoveTable::from(State state, std::vector<PlannedMove>& moves) {
   gathers();
   reductions();
   for (int a = 0; a < space_.active(); ++a) {
-    if (view_.code[a] == PlanSpace::kReplicated) chunks(a);
+    if (view_.code[a] != PlanSpace::kReplicated) continue;
+    chunks(a);
+    bring_in(a);
   }
-  permutations();
+  permutations(permuted);
 }
 
 std::int64_t MoveTable::ranks_of(unsigned mask) const {
@@ -56,8 +56,8 @@ std::int64_t MoveTable::ranks_of(unsigned mask) const {
   return ranks;
 }
 
-bool MoveTable::cuts_evenly(const PlanSpace::View& view, int dim) const {
-  return space_.size(dim) % space_.pieces(view, dim) == 0;
+bool MoveTable::cuts_evenly(int dim, std::int64_t more) const {
+  return space_.size(dim) % (space_.pieces(view_, dim) * more) == 0;
 }
 
 std::int64_t MoveTable::size_before(int dim, int cuts) const {
@@ -74,13 +74,20 @@ bool MoveTable::may_cut(int dim) const {
   return before < 0 || view_.cuts[before].count > 0;
 }
 
-void MoveTable::append(int dim, unsigned mask) {
-  PlanSpace::Cuts& cuts = after_.cuts[dim];
+State MoveTable::cleared(unsigned mask) const {
+  State state = state_;
   for (int a = 0; a < space_.active(); ++a) {
-    if (!(mask & bit(a))) continue;
-    after_.code[a] = space_.shard_of(dim);
-    cuts.by[cuts.count++] = static_cast<std::uint8_t>(a);
+    if (mask & bit(a)) state = PlanSpace::with(state, a, PlanSpace::kReplicated, 0);
   }
+  return state;
+}
+
+State MoveTable::cut_by(State state, int dim, unsigned mask) const {
+  int place = view_.cuts[dim].count;
+  for (int a = 0; a < space_.active(); ++a) {
+    if (mask & bit(a)) state = PlanSpace::with(state, a, space_.shard_of(dim), place++);
+  }
+  return state;
 }
 
 void MoveTable::gathers() {
@@ -103,7 +110,7 @@ void MoveTable::gathers() {
 
 void MoveTable::take_off(int dim, unsigned mask, int count) {
   const bool flattened = count > 1;
-  if (space_.group_of(mask) < 0 || (flattened && !cuts_evenly(view_, dim))) return;
+  if (space_.group_of(mask) < 0 || (flattened && !cuts_evenly(dim, 1))) return;
   const int last = view_.cuts[dim].by[view_.cuts[dim].count - 1];
   const bool strided = space_.is_strided(view_.code[last]);
   const std::int64_t ranks = ranks_of(mask);
@@ -112,10 +119,6 @@ void MoveTable::take_off(int dim, unsigned mask, int count) {
   const bool copies = space_.tensor_dim(dim) != 0 || uneven;
   const double gathered = static_cast<double>(ranks) * view_.bytes;
 
-  after_.cuts[dim].count -= count;
-  for (int a = 0; a < space_.active(); ++a) {
-    if (mask & bit(a)) after_.code[a] = PlanSpace::kReplicated;
-  }
   Work gather{MoveKind::kAllGather, mask, resized(view_.bytes, view_.local_sizes[dim], whole)};
   gather.wire = static_cast<double>(ranks - 1) * view_.bytes;
   if (strided) {
@@ -127,36 +130,29 @@ void MoveTable::take_off(int dim, unsigned mask, int count) {
     gather.traffic = (copies ? 2 * gathered : 0.0) + (uneven ? 2 * view_.bytes : 0.0);
     gather.staging = copies ? gathered : 0.0;
   }
-  add(gather);
-  if (!strided) {
-    for (int to = 0; to < space_.dims(); ++to) {
-      if (to != dim && may_cut(to)) move_to(dim, to, mask, count);
-    }
+  add(gather, cleared(mask));
+  for (int to = 0; to < space_.dims() && !strided; ++to) {
+    if (to != dim && may_cut(to)) move_to(dim, to, mask, count);
   }
-  after_ = view_;
 }
 
 void MoveTable::move_to(int from, int to, unsigned mask, int count) {
-  const PlanSpace::View taken_off = after_;
-  append(to, mask);
   const std::int64_t ranks = ranks_of(mask);
+  if (count > 1 && !cuts_evenly(to, ranks)) return;
   const std::int64_t whole_from = size_before(from, view_.cuts[from].count - count);
   const std::int64_t whole_to = view_.local_sizes[to];
   const std::int64_t piece = ceil_div(whole_to, ranks);
-  if (count == 1 || cuts_evenly(after_, to)) {
-    const bool uneven = whole_from % ranks != 0 || whole_to % ranks != 0;
-    const double padded = resized(view_.bytes, whole_to, piece * ranks);
-    const bool gathers = space_.model().all_to_all_gathers;
-    Work work{MoveKind::kAllToAll, mask,
-              resized(resized(view_.bytes, view_.local_sizes[from], whole_from), whole_to, piece)};
-    work.wire =
-        static_cast<double>(ranks - 1) * padded / (gathers ? 1.0 : static_cast<double>(ranks));
-    work.kernels = 2 + uneven;
-    work.traffic = (uneven ? 6 : 4) * padded;
-    work.staging = gathers ? static_cast<double>(ranks) * padded : padded;
-    add(work);
-  }
-  after_ = taken_off;
+  const bool uneven = whole_from % ranks != 0 || whole_to % ranks != 0;
+  const double padded = resized(view_.bytes, whole_to, piece * ranks);
+  const bool gathers = space_.model().all_to_all_gathers;
+  Work work{MoveKind::kAllToAll, mask,
+            resized(resized(view_.bytes, view_.local_sizes[from], whole_from), whole_to, piece)};
+  work.wire =
+      static_cast<double>(ranks - 1) * padded / (gathers ? 1.0 : static_cast<double>(ranks));
+  work.kernels = 2 + uneven;
+  work.traffic = (uneven ? 6 : 4) * padded;
+  work.staging = gathers ? static_cast<double>(ranks) * padded : padded;
+  add(work, cut_by(state_, to, mask));
 }
 
 void MoveTable::zero_fill(int dim, int active) {
@@ -167,14 +163,11 @@ void MoveTable::zero_fill(int dim, int active) {
       continue;
     }
     const std::int64_t whole = size_before(dim, view_.cuts[dim].count - 1);
-    after_.code[active] = code;
-    --after_.cuts[dim].count;
     Work fill{MoveKind::kZeroFill, bit(active),
               resized(view_.bytes, view_.local_sizes[dim], whole)};
     fill.kernels = 2;
     fill.traffic = fill.out_bytes + 2 * view_.bytes;
-    add(fill);
-    after_ = view_;
+    add(fill, PlanSpace::with(state_, active, code, 0));
   }
 }
 
@@ -202,19 +195,14 @@ void MoveTable::reduce(unsigned mask) {
   // Over several mesh dims an average is a sum that is divided.
   const bool divides = averages && std::popcount(mask) > 1;
   const auto ranks = static_cast<double>(ranks_of(mask));
-  for (int a = 0; a < space_.active(); ++a) {
-    if (mask & bit(a)) after_.code[a] = PlanSpace::kReplicated;
-  }
   Work all{MoveKind::kAllReduce, mask, view_.bytes};
   all.wire = std::floor(2 * (ranks - 1) * view_.bytes / ranks);
   all.kernels = 1 + divides;
   all.traffic = (divides ? 4 : 2) * view_.bytes;
-  add(all);
+  add(all, cleared(mask));
 
   for (int dim = 0; dim < space_.dims(); ++dim) {
-    after_ = view_;
-    append(dim, mask);
-    if (!may_cut(dim) || (std::popcount(mask) > 1 && !cuts_evenly(after_, dim))) continue;
+    if (!may_cut(dim) || (std::popcount(mask) > 1 && !cuts_evenly(dim, ranks_of(mask)))) continue;
     const std::int64_t whole = view_.local_sizes[dim];
     const std::int64_t piece = ceil_div(whole, ranks_of(mask));
     const bool uneven = whole % ranks_of(mask) != 0;
@@ -225,71 +213,63 @@ void MoveTable::reduce(unsigned mask) {
     scatter.kernels = copies + divides;
     scatter.traffic = (copies ? 2 * padded : 0.0) + (divides ? 2 * padded / ranks : 0.0);
     scatter.staging = copies ? padded : 0.0;
-    add(scatter);
+    add(scatter, cut_by(state_, dim, mask));
   }
-  after_ = view_;
 }
 
 void MoveTable::chunks(int active) {
   for (int dim = 0; dim < space_.dims(); ++dim) {
     if (!may_cut(dim)) continue;
-    append(dim, bit(active));
     const std::int64_t whole = view_.local_sizes[dim];
     const std::int64_t piece = ceil_div(whole, space_.ranks(active));
     Work chunk{MoveKind::kChunk, bit(active), resized(view_.bytes, whole, piece)};
     chunk.kernels = 1;
     chunk.traffic = 2 * chunk.out_bytes;
-    add(chunk);
-    after_ = view_;
+    add(chunk, cut_by(state_, dim, bit(active)));
   }
+}
+
+// What only a target asks for: strided shards and partials.
+void MoveTable::bring_in(int active) {
   for (const std::uint8_t code : space_.wanted(active)) {
     const Placement wanted = space_.placement(code);
     if (wanted.is_strided()) {
       const int dim = space_.dim_of(code);
-      PlanSpace::Cuts& cuts = after_.cuts[dim];
-      after_.code[active] = code;
-      cuts.by[cuts.count++] = static_cast<std::uint8_t>(active);
       const std::int64_t whole = view_.local_sizes[dim];
-      Work chunk{MoveKind::kChunk, bit(active),
-                 resized(view_.bytes, whole, local_size(wanted, whole, space_.ranks(active), 0))};
+      const std::int64_t piece = local_size(wanted, whole, space_.ranks(active), 0);
+      Work chunk{MoveKind::kChunk, bit(active), resized(view_.bytes, whole, piece)};
       chunk.kernels = 1;
       chunk.traffic = 2 * chunk.out_bytes;
-      add(chunk);
+      add(chunk, PlanSpace::with(state_, active, code, view_.cuts[dim].count));
     } else if (wanted.reduce_op() == kSum || wanted.reduce_op() == kAvg ||
                wanted.reduce_op() == kMin || wanted.reduce_op() == kMax) {
       if (!space_.may_join(view_, code)) continue;
       const bool divides = wanted.reduce_op() == kSum;
-      after_.code[active] = code;
       Work partition{MoveKind::kPartition, bit(active), divides ? view_.bytes : 0.0};
       partition.kernels = divides;
       partition.traffic = divides ? 2 * view_.bytes : 0.0;
-      add(partition);
+      add(partition, PlanSpace::with(state_, active, code, 0));
     }
-    after_ = view_;
   }
 }
 
-void MoveTable::permutations() {
+void MoveTable::permutations(unsigned permuted) {
   for (const unsigned mask : space_.flattened()) {
-    bool movable = true;
+    if ((mask & permuted) == mask) continue;
+    bool movable = true, cuts = false;
     for (int a = 0; a < space_.active(); ++a) {
       if (!(mask & bit(a))) continue;
+      cuts |= space_.is_plain_shard(view_.code[a]);
       movable &= view_.code[a] == PlanSpace::kReplicated || space_.is_plain_shard(view_.code[a]);
     }
-    if (!movable) continue;
-    const State before = space_.state_of(view_);
-    for_each_permutation(space_, view_, mask, [&](const PlanSpace::View& permuted) {
-      if (space_.state_of(permuted) == before) return;
-      after_ = permuted;
-      Work permute{MoveKind::kPermute, mask, view_.bytes};
-      permute.wire = view_.bytes;
-      add(permute);
-    });
-    after_ = view_;
+    if (!movable || !cuts) continue;
+    Work permute{MoveKind::kPermute, mask, view_.bytes};
+    permute.wire = view_.bytes;
+    for (const State to : permuted_.from(state_, view_, mask)) add(permute, to);
   }
 }
 
-void MoveTable::add(const Work& work) {
+void MoveTable::add(const Work& work, State to) {
   const double peak = view_.bytes + work.out_bytes + work.staging;
   if (memory_limit_ > 0.0 && peak > memory_limit_) return;
   const CostModel& model = space_.model();
@@ -300,7 +280,7 @@ void MoveTable::add(const Work& work) {
             : 0;
   const std::int64_t local = work.kernels > 0 ? model.local_work(work.kernels, work.traffic) : 0;
   if (communication + local >= kMaxPicoseconds) return;
-  moves_->push_back({work.kind, static_cast<std::uint8_t>(work.mask), space_.state_of(after_),
+  moves_->push_back({work.kind, static_cast<std::uint8_t>(work.mask), to,
                      price_of(communication + local, sends), peak, communication, work.wire});
 }
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "plan_space.h"
+#include "permutations.h"
 
 namespace shardprop {
 
@@ -36,10 +36,11 @@ class MoveTable {
   // `space` must outlive the table. Moves that hold more than `memory_limit` bytes do not exist; 0:
   // no limit.
   MoveTable(const PlanSpace& space, double memory_limit)
-      : space_(space), memory_limit_(memory_limit) {}
+      : space_(space), permuted_(space), memory_limit_(memory_limit) {}
 
-  // Makes `moves` those from `state`, in an order that depends on nothing else.
-  void from(State state, std::vector<PlannedMove>& moves);
+  // Makes `moves` those from `state`, in an order that depends on nothing else. `permuted`: the
+  // mesh dims of a permutation that led there; to permute some of them again is never the cheapest.
+  void from(State state, std::vector<PlannedMove>& moves, unsigned permuted = 0);
 
  private:
   // What a move does, before it has a price.
@@ -59,20 +60,25 @@ class MoveTable {
   void reductions();
   void reduce(unsigned mask);
   void chunks(int active);
+  void bring_in(int active);
   void zero_fill(int dim, int active);
-  void permutations();
-  // The move from `view_` to `after_`, if there is such a one.
-  void add(const Work& work);
+  void permutations(unsigned permuted);
+  void add(const Work& work, State to);
 
   [[nodiscard]] std::int64_t ranks_of(unsigned mask) const;
-  [[nodiscard]] bool cuts_evenly(const PlanSpace::View& view, int dim) const;
+  // Is the tensor dim cut evenly, also if it were cut by so many more?
+  [[nodiscard]] bool cuts_evenly(int dim, std::int64_t more) const;
   [[nodiscard]] std::int64_t size_before(int dim, int cuts) const;
   [[nodiscard]] bool may_cut(int dim) const;
-  void append(int dim, unsigned mask);
+  // The state with these mesh dims replicated, or cutting a tensor dim last.
+  [[nodiscard]] State cleared(unsigned mask) const;
+  [[nodiscard]] State cut_by(State state, int dim, unsigned mask) const;
 
   const PlanSpace& space_;
+  Permutations permuted_;
   double memory_limit_;
-  PlanSpace::View view_, after_;
+  State state_ = 0;
+  PlanSpace::View view_;
   std::vector<PlannedMove>* moves_ = nullptr;
 };
 

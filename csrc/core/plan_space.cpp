@@ -6,9 +6,6 @@
 namespace shardprop {
 namespace {
 
-constexpr int kCodeBits = 5;
-constexpr std::uint8_t kCodeMask = (1 << kCodeBits) - 1;
-
 // Do strided shards of this layout cut evenly once they are an order of plain shards?
 bool even(const Layout& decoded, const Layout& strided, const TensorInfo& info,
           const CostModel& model) {
@@ -62,7 +59,7 @@ PlanSpace::PlanSpace(const CostModel& model, const TensorInfo& info, const Layou
   for (int m = 0; m < model.ndim; ++m) {
     if (model.size[m] > 1) mesh_dims_.push_back(static_cast<std::uint8_t>(m));
   }
-  specials_.push_back({replicate(), false});
+  specials_.push_back({replicate(), false, kReplicated});
   number_specials(source, false);
   for (const Layout& target : targets) number_specials(target, true);
   first_shard_ = static_cast<std::uint8_t>(specials_.size());
@@ -78,7 +75,9 @@ std::uint8_t PlanSpace::special(Placement placement, bool brought_in) {
     }
   }
   if (specials_.size() > kCodeMask) throw OutsidePlanSpace("too many placements");
-  specials_.push_back({placement, brought_in});
+  const std::uint8_t there =
+      brought_in ? special(placement, false) : static_cast<std::uint8_t>(specials_.size());
+  specials_.push_back({placement, brought_in, there});
   return static_cast<std::uint8_t>(specials_.size() - 1);
 }
 
@@ -155,8 +154,7 @@ State PlanSpace::encode(const Layout& layout) const {
   State state = 0;
   for (int a = 0; a < active(); ++a) {
     const int m = mesh_dims_[a];
-    const State byte = code_of(layout.placements[m]) | layout.position[m] << kCodeBits;
-    state |= byte << (8 * a);
+    state = with(state, a, code_of(layout.placements[m]), layout.position[m]);
   }
   return state;
 }
@@ -165,7 +163,7 @@ Layout PlanSpace::decode(State state) const {
   Layout layout;
   layout.ndim = model_->ndim;
   for (int a = 0; a < active(); ++a) {
-    const auto byte = static_cast<std::uint8_t>(state >> (8 * a));
+    const std::uint8_t byte = byte_at(state, a);
     layout.placements[mesh_dims_[a]] = placement(byte & kCodeMask);
     layout.position[mesh_dims_[a]] = byte >> kCodeBits;
   }
@@ -174,10 +172,8 @@ Layout PlanSpace::decode(State state) const {
 
 State PlanSpace::reached(State state) const {
   for (int a = 0; a < active(); ++a) {
-    const auto code = static_cast<std::uint8_t>(state >> (8 * a)) & kCodeMask;
-    if (code >= first_shard_ || !specials_[code].brought_in) continue;
-    state &= ~(State{0xff} << (8 * a));
-    state |= State{code_of(specials_[code].placement)} << (8 * a);
+    const std::uint8_t code = code_at(state, a);
+    if (as_there(code) != code) state = with(state, a, as_there(code), 0);
   }
   return state;
 }
@@ -186,7 +182,7 @@ void PlanSpace::look(State state, View& view) const {
   view.cuts.assign(dims_.size(), {});
   view.local_sizes.resize(dims_.size());
   for (int a = 0; a < active(); ++a) {
-    const auto byte = static_cast<std::uint8_t>(state >> (8 * a));
+    const std::uint8_t byte = byte_at(state, a);
     const std::uint8_t code = byte & kCodeMask;
     view.code[a] = code;
     const int dim = dim_of(code);
@@ -205,17 +201,6 @@ void PlanSpace::look(State state, View& view) const {
     bytes *= static_cast<double>(local);
   }
   view.bytes = bytes;
-}
-
-State PlanSpace::state_of(const View& view) const {
-  State state = 0;
-  for (int a = 0; a < active(); ++a) state |= State{view.code[a]} << (8 * a);
-  for (const Cuts& cuts : view.cuts) {
-    for (int i = 0; i < cuts.count; ++i) {
-      state |= static_cast<State>(i << kCodeBits) << (8 * cuts.by[i]);
-    }
-  }
-  return state;
 }
 
 Placement PlanSpace::placement(std::uint8_t code) const {

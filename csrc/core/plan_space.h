@@ -29,6 +29,7 @@ struct OutsidePlanSpace : std::runtime_error {
 class PlanSpace {
  public:
   static constexpr std::uint8_t kReplicated = 0;
+  static constexpr int kCodes = 32;
 
   // `model` must outlive the space. All layouts that will be met as source or target are given now.
   PlanSpace(const CostModel& model, const TensorInfo& info, const Layout& source,
@@ -46,7 +47,20 @@ class PlanSpace {
     double bytes = 0.0;                     // that the first rank holds
   };
   void look(State state, View& view) const;
-  [[nodiscard]] State state_of(const View& view) const;
+  [[nodiscard]] static std::uint8_t byte_at(State state, int active) {
+    return static_cast<std::uint8_t>(state >> (8 * active));
+  }
+  [[nodiscard]] static std::uint8_t code_at(State state, int active) {
+    return byte_at(state, active) & kCodeMask;
+  }
+  [[nodiscard]] static int place_at(State state, int active) {
+    return byte_at(state, active) >> kCodeBits;
+  }
+  // The state with another code and place on one mesh dim.
+  [[nodiscard]] static State with(State state, int active, std::uint8_t code, int place) {
+    const auto byte = static_cast<State>(code | place << kCodeBits);
+    return (state & ~(State{0xff} << (8 * active))) | byte << (8 * active);
+  }
 
   // The state of a normalised layout, and back.
   [[nodiscard]] State encode(const Layout& layout) const;
@@ -73,6 +87,12 @@ class PlanSpace {
     return static_cast<std::uint8_t>(first_shard_ + dim);
   }
   [[nodiscard]] Placement placement(std::uint8_t code) const;
+  // Of a placement that was there. Throws OutsidePlanSpace.
+  [[nodiscard]] std::uint8_t code_of(Placement placement) const;
+  // The code of the same placement, had it not been brought in.
+  [[nodiscard]] std::uint8_t as_there(std::uint8_t code) const {
+    return code < first_shard_ ? specials_[code].there : code;
+  }
   // A partial that may still be reduced.
   [[nodiscard]] bool is_pending(std::uint8_t code) const;
   [[nodiscard]] bool is_masked(std::uint8_t code) const;
@@ -99,16 +119,19 @@ class PlanSpace {
                                         const CostModel& model);
 
  private:
+  static constexpr int kCodeBits = 5;
+  static constexpr std::uint8_t kCodeMask = (1 << kCodeBits) - 1;
+
   struct Special {
     Placement placement;
     bool brought_in;
+    std::uint8_t there;  // the code of the same placement, had it not been brought in
   };
 
   void number_specials(const Layout& layout, bool target);
   std::uint8_t special(Placement placement, bool brought_in);
   void choose_dims(const Layout& source, std::span<const Layout> targets);
   void find_groups();
-  [[nodiscard]] std::uint8_t code_of(Placement placement) const;
 
   const CostModel* model_;
   TensorInfo info_;

@@ -79,7 +79,7 @@ def test_enabled_restores_what_was_before() -> None:
 
 
 def test_an_unknown_policy_is_refused() -> None:
-    with pytest.raises(ShardpropError, match="Expected policy 'torch', got 'fastest'"):
+    with pytest.raises(ShardpropError, match="Expected policy 'torch' or 'optimal', got 'fastest'"):
         shardprop.enable(policy="fastest")
     assert not shardprop.is_enabled()
 

@@ -1,0 +1,110 @@
+#include <algorithm>
+
+#include "check.h"
+#include "enumerate.h"
+#include "exact_plan.h"
+#include "exact_prices.h"
+#include "random_layouts.h"
+#include "random_problem.h"
+
+using namespace shardprop;
+
+namespace {
+
+// Every valid strategy priced, each operand by its own plan; the first of the cheapest.
+struct Best {
+  Price price = kNoPrice;
+  Rows rows{};
+};
+
+Price price_of_rows(const Problem& problem, const CostModel& model, const Rows& rows) {
+  Price total = 0;
+  for (std::size_t i = 0; i < problem.operands.size(); ++i) {
+    const Operand& operand = problem.operands[i];
+    if (operand.where == Operand::Where::kPinned) continue;
+    if (operand.where == Operand::Where::kForeign) return kNoPrice;
+    const Layout wanted = layout_at(problem, problem.table.outputs + static_cast<int>(i), rows);
+    total = add(total, exact_plan(model, operand.info, operand.layout, wanted, 0.0, nullptr).price);
+  }
+  return total;
+}
+
+Best enumerate_all(const Problem& problem, const CostModel& model) {
+  Best best;
+  (void)for_each_valid(problem, [&](const Rows& rows) {
+    if (problem.accepts && !problem.accepts(rows)) return Visit::kRejected;
+    const Price price = price_of_rows(problem, model, rows);
+    if (price < best.price) best = {price, rows};
+    return Visit::kTaken;
+  });
+  return best;
+}
+
+CostModel model_for(const Problem& problem, std::mt19937_64& random) {
+  const std::vector<std::int64_t> sizes(problem.mesh.size.begin(),
+                                        problem.mesh.size.begin() + problem.mesh.ndim);
+  return testing::random_model(random, sizes, 50);
+}
+
+}  // namespace
+
+TEST(the_exact_search_finds_the_least_total_of_all_strategies) {
+  testing::RandomProblem problems(3);
+  std::mt19937_64 random(4);
+  int moved = 0;
+  for (int i = 0; i < 400; ++i) {
+    Problem problem = problems.next();
+    problem.prefers_no_redistribute = false;
+    const CostModel model = model_for(problem, random);
+    const Best best = enumerate_all(problem, model);
+    const ExactDecision exact = decide_exactly(problem, {model});
+    const bool found = exact.decision.verdict == Verdict::kFound;
+    CHECK_EQ(found, best.price < kNoPrice);
+    if (!found) continue;
+    CHECK_EQ(price_of_rows(problem, model, exact.decision.rows), best.price);
+    CHECK_EQ(exact.decision.rows, best.rows);
+    moved += best.price > 0;
+  }
+  CHECK(moved > 100);
+}
+
+TEST(what_needs_no_move_is_preferred_and_the_last_of_such) {
+  testing::RandomProblem problems(5);
+  std::mt19937_64 random(6);
+  for (int i = 0; i < 200; ++i) {
+    const Problem problem = problems.next();
+    const CostModel model = model_for(problem, random);
+    const ExactDecision exact = decide_exactly(problem, {model});
+    if (exact.decision.verdict != Verdict::kFound) continue;
+    CHECK_EQ(price_of_rows(problem, model, exact.decision.rows),
+             enumerate_all(problem, model).price);
+  }
+}
+
+TEST(a_partial_that_is_reduced_later_is_no_bargain) {
+  // One mesh dim of 4 ranks. An operand sharded on its dim 1 may be summed where it is, into a
+  // Partial, or be moved first.
+  std::mt19937_64 random(1);
+  CostModel model = testing::random_model(random, {4}, 0);
+  for (Group& group : model.groups) group.lines.fill({10.0, 1e-3});
+  model.kernel_us = model.memory_us_per_byte = 0.0;
+  model.all_to_all_gathers = false;
+  Problem problem;
+  problem.mesh = ring_mesh(std::vector<std::int64_t>{4}, 4);
+  problem.table.outputs = problem.table.inputs = 1;
+  problem.table.cells = {replicate(),   replicate(),  // the output, then the operand
+                         partial(kSum), shard(1),     //
+                         shard(0),      shard(0)};
+  problem.operands = {{default_layout(std::vector{shard(1)}), {{64, 64}, 4, 0}}};
+  problem.positional = 1;
+  const ExactDecision greedy = decide_exactly(problem, {model});
+  CHECK_EQ(greedy.decision.rows[0], 1);
+  ExactTerms terms{model};
+  terms.output_weight = 1.0;
+  terms.outputs = {{{{64, 64}, 4, 0}, std::nullopt}};
+  const ExactDecision weighed = decide_exactly(problem, terms);
+  // To exchange shards sends a quarter of what a rank holds; to scatter the sum, a quarter of four
+  // times as much.
+  CHECK_EQ(weighed.decision.rows[0], 2);
+  CHECK_EQ(weighed.output_cost, 0.0);
+}
