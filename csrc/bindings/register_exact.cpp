@@ -215,7 +215,10 @@ void register_exact(py::module_& module) {
   py::class_<BoundCostModel>(module, "CostModel",
                              "What each collective and local work costs on one mesh.")
       .def(py::init(&make_cost_model), py::arg("sizes"), py::arg("groups"), py::arg("kernel_us"),
-           py::arg("memory_us_per_byte"), py::arg("all_to_all_gathers"), py::arg("callback"));
+           py::arg("memory_us_per_byte"), py::arg("all_to_all_gathers"), py::arg("callback"))
+      .def_property_readonly("nbytes", [](const BoundCostModel& bound) {
+        return bound.cache.bytes();  // of the bounds that were found out under it
+      });
   module.def("exact_plan", &plan_exactly, py::arg("model"), py::arg("src"), py::arg("dst"),
              py::arg("memory_limit"));
   module.def("exact_price", &price_exactly, py::arg("model"), py::arg("src"), py::arg("dst"),

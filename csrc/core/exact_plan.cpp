@@ -97,10 +97,7 @@ ExactPlan price_steps(const CostModel& model, const TensorInfo& info, const Layo
     if (to == space.encode(at)) continue;  // on mesh dims of one rank
     std::vector<PlannedMove> moves;
     MoveTable(space, 0.0).from(space.encode(at), moves);
-    unsigned mask = 0;
-    for (int a = 0; a < space.active(); ++a) {
-      for (const std::uint8_t m : step.mesh_dims) mask |= space.mesh_dim(a) == m ? 1u << a : 0u;
-    }
+    const unsigned mask = space.active_mask(step.mesh_dims);
     const auto found = std::find_if(moves.begin(), moves.end(), [&](const PlannedMove& move) {
       return space.reached(move.to) == to && move.mask == mask;
     });

@@ -13,8 +13,8 @@
 
 namespace shardprop {
 
-// Layouts met in one search before it gives up.
-inline constexpr std::size_t kMaxLayouts = std::size_t{1} << 21;
+// Layouts met in one search, or by all searches of one decision, before they give up.
+inline constexpr std::size_t kMaxLayouts = std::size_t{1} << 18;
 
 // Layouts by state, each with the cheapest way found to it.
 class PlanSearch {

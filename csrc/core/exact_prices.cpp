@@ -41,11 +41,12 @@ OperandPrices::OperandPrices(const Problem& problem, int operand, const ExactTer
     fixed_ = 0;
     return;
   }
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const std::uint8_t code = space_->code_of(cells[i]);
-    cell_of_code_[code] = static_cast<std::uint8_t>(i + 1);
+  code_of_cell_.push_back(0);
+  for (const Placement cell : cells) {
+    code_of_cell_.push_back(space_->code_of(cell));
+    cell_of_code_[code_of_cell_.back()] = static_cast<std::uint8_t>(code_of_cell_.size() - 1);
   }
-  search_ = std::make_unique<PlanSearch>(*space_, space_->encode(from), terms.memory_limit);
+  bound_ = std::make_unique<SourceBound>(*space_, space_->encode(from), terms.cache);
 }
 
 OperandPrices::Cells OperandPrices::cells_of(const Rows& rows, int mesh_dims) const {
@@ -59,49 +60,102 @@ OperandPrices::Cells OperandPrices::cells_of(const Rows& rows, int mesh_dims) co
   return cells;
 }
 
-State OperandPrices::encoded(const Rows& rows) {
-  const Cells cells = cells_of(rows, problem_.mesh.ndim);
-  const auto known = encoded_.find(cells);
-  if (known != encoded_.end()) return known->second;
-  const TensorInfo& info = problem_.operands[operand_].info;
-  const Layout layout = layout_at(problem_, problem_.table.outputs + operand_, rows);
-  const Layout normal = PlanSpace::normalise(layout, info, terms_.model);
-  return encoded_.emplace(cells, space_->reached(space_->encode(normal))).first->second;
+Layout OperandPrices::wanted(const Rows& rows) const {
+  return layout_at(problem_, problem_.table.outputs + operand_, rows);
 }
 
-bool OperandPrices::known(const Rows& rows) {
-  if (fixed_ >= 0 || search_->radius() >= kNoPrice) return true;
-  if (strided_) return settled_.contains(encoded(rows));
-  return index_.find(cells_of(rows, problem_.mesh.ndim)) != FlatMap::kNone;
+bool OperandPrices::known(const Rows& rows) const {
+  return fixed_ >= 0 || (search_ && search_->radius() >= kNoPrice) ||
+         prices_.find(cells_of(rows, problem_.mesh.ndim)) != PriceMap::kUnknown;
 }
 
 Price OperandPrices::at_least(const Rows& rows) {
   if (fixed_ >= 0) return fixed_;
-  if (strided_) {
-    const auto found = settled_.find(encoded(rows));
-    return found == settled_.end() ? search_->radius() : found->second;
-  }
-  const std::uint32_t found = index_.find(cells_of(rows, problem_.mesh.ndim));
-  return found == FlatMap::kNone ? search_->radius() : least_[found];
+  const Price price = prices_.find(cells_of(rows, problem_.mesh.ndim));
+  if (price != PriceMap::kUnknown) return price;
+  return search_ ? std::max(bound_of(rows), search_->radius()) : bound_of(rows);
 }
 
-Price OperandPrices::at_least_from(const Rows& rows, int mesh_dim) const {
+Price OperandPrices::bound_of(const Rows& rows) {
+  const Cells cells = cells_of(rows, problem_.mesh.ndim);
+  if (!strided_) return bound_from(cells, space_->active());
+  const Price known = bounds_.find(cells);
+  if (known != PriceMap::kUnknown) return known;
+  const TensorInfo& info = problem_.operands[operand_].info;
+  const State state = space_->encode(PlanSpace::normalise(wanted(rows), info, terms_.model));
+  const Price bound = bound_->of(state);
+  bounds_.put(cells, bound);
+  return bound;
+}
+
+Price OperandPrices::at_least_from(const Rows& rows, int mesh_dim) {
   if (fixed_ >= 0) return fixed_;
   if (strided_) return 0;
-  const std::uint32_t found = index_.find(cells_of(rows, mesh_dim + 1));
-  const Price radius = search_->radius();
-  return found == FlatMap::kNone ? radius : std::min(least_[found], radius);
+  int depth = 0;
+  for (int m = 0; m <= mesh_dim; ++m) depth += terms_.model.size[m] > 1;
+  return bound_from(cells_of(rows, mesh_dim + 1), depth);
 }
 
-void OperandPrices::note(const PlanSearch::Label& label) {
-  if (strided_) {
-    settled_.emplace(space_->reached(label.state), label.price);
+Price OperandPrices::bound_from(Cells cells, int depth) {
+  const Price known = bounds_.find(cells);
+  if (known != PriceMap::kUnknown) return known;
+  Price least = kNoPrice;
+  if (depth == space_->active()) {
+    least = bound_of_cells(cells);
   } else {
-    note_cells(label);
+    for (std::size_t cell = 1; cell < code_of_cell_.size(); ++cell) {
+      least = std::min(least, bound_from(cells | Cells{cell} << (8 * depth), depth + 1));
+    }
+  }
+  bounds_.put(cells, least);
+  return least;
+}
+
+Price OperandPrices::bound_of_cells(Cells cells) const {
+  State state = 0;
+  std::array<std::uint8_t, PlanSpace::kCodes> cuts{};
+  for (int a = 0; a < space_->active(); ++a) {
+    const std::uint8_t code = code_of_cell_[cells >> (8 * a) & 0xff];
+    // Strategies want the default shard order.
+    const int place = space_->is_plain_shard(code) ? cuts[code]++ : 0;
+    state = PlanSpace::with(state, a, code, place);
+  }
+  return bound_->of(state);
+}
+
+void OperandPrices::find_out(const Rows& rows) {
+  if (known(rows)) return;
+  if (layouts() > kMaxLayouts) throw OutsidePlanSpace("too many layouts for an exact decision");
+  // By then one search would have met most of them.
+  if (search_ || (!strided_ && layouts_ > space_->layouts() / 4)) {
+    search_on(rows);
+    return;
+  }
+  const Operand& source = problem_.operands[operand_];
+  const ExactPlan plan = exact_plan(terms_.model, source.info, source.layout, wanted(rows),
+                                    terms_.memory_limit, terms_.cache);
+  layouts_ += plan.layouts;
+  prices_.put(cells_of(rows, problem_.mesh.ndim), plan.price);
+}
+
+void OperandPrices::search_on(const Rows& rows) {
+  if (!search_) {
+    const Operand& source = problem_.operands[operand_];
+    const Layout from = PlanSpace::normalise(source.layout, source.info, terms_.model);
+    search_ = std::make_unique<PlanSearch>(*space_, space_->encode(from), terms_.memory_limit);
+  }
+  // Not further than half as far again: another strategy may be cheaper by then.
+  const Price start = at_least(rows);
+  const Price enough = add(start, std::max(start / 2, price_of(1'000'000, 0)));
+  while (search_->radius() <= enough && !known(rows)) {
+    const std::uint32_t number = search_->settle();
+    if (number == FlatMap::kNone) return;
+    note(search_->label(number));
   }
 }
 
-void OperandPrices::note_cells(const PlanSearch::Label& label) {
+// Keeps the price of a layout that some strategy may want.
+void OperandPrices::note(const PlanSearch::Label& label) {
   Cells cells = 0;
   std::array<std::uint8_t, PlanSpace::kCodes> cuts{};
   for (int a = 0; a < space_->active(); ++a) {
@@ -112,26 +166,7 @@ void OperandPrices::note_cells(const PlanSearch::Label& label) {
     if (space_->is_plain_shard(code)) ++cuts[code];
     cells |= Cells{cell} << (8 * a);
   }
-  // Of all that it begins with, too, and of no beginning: mesh dims of one rank may come first.
-  Cells beginning = cells;
-  for (int a = space_->active(); a >= 0; --a) {
-    if (a < space_->active()) beginning &= ~(Cells{0xff} << (8 * a));
-    if (index_.find(beginning) != FlatMap::kNone) continue;
-    index_.insert(beginning, static_cast<std::uint32_t>(least_.size()));
-    least_.push_back(label.price);  // layouts come in the order of their prices
-  }
-}
-
-void OperandPrices::find_out(const Rows& rows) {
-  if (fixed_ >= 0) return;
-  // Not further than half as far again: another strategy may be cheaper by then.
-  const Price start = search_->radius();
-  const Price enough = add(start, std::max(start / 2, price_of(1'000'000, 0)));
-  while (search_->radius() <= enough && !known(rows)) {
-    const std::uint32_t number = search_->settle();
-    if (number == FlatMap::kNone) return;
-    note(search_->label(number));
-  }
+  prices_.put(cells, label.price);  // layouts come in the order of their prices
 }
 
 OutputPrices::Cells OutputPrices::cells(const Rows& rows) const {
@@ -159,13 +194,13 @@ bool OutputPrices::known(const Rows& rows) const {
 void OutputPrices::find_out(const Rows& rows) {
   if (known(rows)) return;
   const Price price = later(layout_at(problem_, position_, rows));
-  const Price weighed =
-      price >= kNoPrice
-          ? kNoPrice
-          : price_of(static_cast<std::int64_t>(terms_.output_weight *
-                                               static_cast<double>(picoseconds(price))),
-                     collectives(price));
-  prices_.emplace_back(cells(rows), weighed);
+  prices_.emplace_back(cells(rows), weighed(price));
+}
+
+Price OutputPrices::weighed(Price price) const {
+  const double ps = terms_.output_weight * static_cast<double>(picoseconds(price));
+  if (price >= kNoPrice || !(ps < static_cast<double>(kMaxPicoseconds))) return kNoPrice;
+  return price_of(static_cast<std::int64_t>(ps), collectives(price));
 }
 
 Price OutputPrices::later(const Layout& layout) const {

@@ -1,7 +1,9 @@
 #include "exact_search.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <queue>
 
 #include "enumerate.h"
 #include "exact_prices.h"
@@ -23,26 +25,19 @@ class Search {
 
   ExactDecision run() {
     if (terms_.output_weight == 0.0 && problem_.prefers_no_redistribute && find_unmoved(0)) {
-      best_ = rows_;
+      best_.rows = rows_;
       result_.decision.operand_costs.assign(problem_.operands.size(), 0.0);
       return finish(Verdict::kFound);
     }
     prepare_prices();
-    while (true) {
-      found_ = false;
-      least_ = kNoPrice;
-      walk(0);
-      if (!found_) return finish(why_none());
-      if (all_known()) break;
-      find_out();
+    if (!find_first()) return finish(why_none());
+    collect_rivals();
+    while (!rivals_.empty() && rivals_.top() < best_) {
+      Candidate rival = rivals_.top();
+      rivals_.pop();
+      if (accepted(rival.rows)) try_out(rival);
     }
-    for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
-      const Price price = operands_[classes_.of(static_cast<int>(i))].at_least(best_);
-      result_.decision.operand_costs.push_back(microseconds(price));
-    }
-    for (OutputPrices& output : outputs_)
-      result_.output_cost += microseconds(output.at_least(best_));
-    return finish(Verdict::kFound);
+    return found_ ? finish_found() : finish(Verdict::kUnreachable);
   }
 
  private:
@@ -89,23 +84,76 @@ class Search {
                                : has_default_order(layout);
   }
 
-  // Finds the strategy with the least bound, the first of such in torch's order.
-  void walk(int m) {
+  // A strategy: what it costs at least, and its place in torch's order.
+  struct Candidate {
+    Price bound = kNoPrice;
+    std::size_t place = 0;
+    Rows rows{};
+
+    bool operator<(const Candidate& other) const {
+      return bound != other.bound ? bound < other.bound : place < other.place;
+    }
+    bool operator>(const Candidate& other) const { return other < *this; }
+  };
+
+  // Calls `visit(bound)` for each valid strategy, in torch's order, whose bound is at most
+  // `most()`.
+  void walk(int m, const auto& most, const auto& visit) {
     if (m == problem_.mesh.ndim) {
-      const Price bound = total();
-      if (bound >= least_ || !asks_hold(problem_, rows_) || !accepted(rows_)) return;
-      found_ = true;
-      least_ = bound;
-      best_ = rows_;
+      const Price bound = total(rows_);
+      if (bound <= most() && asks_hold(problem_, rows_)) visit(bound);
       return;
     }
     for (int row = 0; row < problem_.table.rows(); ++row) {
       if (!filter_.admits(chosen_[m], m, row)) continue;
       rows_[m] = static_cast<std::uint16_t>(row);
-      if (bound_from(m) >= least_) continue;
+      if (bound_from(m) > most()) continue;
       chosen_[m + 1] = chosen_[m];
       filter_.extend(chosen_[m + 1], m, row);
-      walk(m + 1);
+      walk(m + 1, most, visit);
+    }
+  }
+
+  // Finds what the strategy with the least bound costs, for the others have to be cheaper than
+  // that. False: there is no strategy.
+  bool find_first() {
+    Candidate first;
+    walk(
+        0, [&] { return first.bound - 1; },
+        [&](Price bound) {
+          if (accepted(rows_)) first = {bound, 0, rows_};
+        });
+    if (first.bound >= kNoPrice) return false;
+    for (OperandPrices& operand : operands_) {
+      while (!operand.known(first.rows)) operand.find_out(first.rows);
+    }
+    for (OutputPrices& output : outputs_) output.find_out(first.rows);
+    enough_ = total(first.rows);
+    return true;
+  }
+
+  void collect_rivals() {
+    std::size_t place = 0;
+    walk(
+        0, [&] { return std::min(enough_, kNoPrice - 1); },
+        [&](Price bound) { rivals_.push({bound, place++, rows_}); });
+  }
+
+  // Finds out what a strategy costs, as far as it may still be the cheapest.
+  void try_out(Candidate& rival) {
+    for (OperandPrices& operand : operands_) {
+      operand.find_out(rival.rows);
+      rival.bound = total(rival.rows);
+      if (!(rival < best_)) return;
+    }
+    for (OutputPrices& output : outputs_) output.find_out(rival.rows);
+    rival.bound = total(rival.rows);
+    if (!(rival < best_)) return;
+    if (all_known(rival.rows)) {
+      best_ = rival;
+      found_ = true;
+    } else {
+      rivals_.push(rival);
     }
   }
 
@@ -121,25 +169,20 @@ class Search {
     return bound;
   }
 
-  Price total() {
+  Price total(const Rows& rows) {
     Price total = 0;
     for (std::size_t c = 0; c < operands_.size(); ++c) {
-      total = add(total, times(operands_[c].at_least(rows_), sharers_[c]));
+      total = add(total, times(operands_[c].at_least(rows), sharers_[c]));
     }
-    for (const OutputPrices& output : outputs_) total = add(total, output.at_least(rows_));
+    for (const OutputPrices& output : outputs_) total = add(total, output.at_least(rows));
     return total;
   }
 
-  bool all_known() {
+  bool all_known(const Rows& rows) {
     return std::all_of(operands_.begin(), operands_.end(),
-                       [&](OperandPrices& operand) { return operand.known(best_); }) &&
+                       [&](const OperandPrices& operand) { return operand.known(rows); }) &&
            std::all_of(outputs_.begin(), outputs_.end(),
-                       [&](const OutputPrices& output) { return output.known(best_); });
-  }
-
-  void find_out() {
-    for (OperandPrices& operand : operands_) operand.find_out(best_);
-    for (OutputPrices& output : outputs_) output.find_out(best_);
+                       [&](const OutputPrices& output) { return output.known(rows); });
   }
 
   bool accepted(const Rows& rows) {
@@ -157,10 +200,21 @@ class Search {
     return verdict == Verdict::kFound ? Verdict::kUnreachable : verdict;
   }
 
+  ExactDecision finish_found() {
+    for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
+      const Price price = operands_[classes_.of(static_cast<int>(i))].at_least(best_.rows);
+      result_.decision.operand_costs.push_back(microseconds(price));
+    }
+    for (const OutputPrices& output : outputs_) {
+      result_.output_cost += microseconds(output.at_least(best_.rows));
+    }
+    return finish(Verdict::kFound);
+  }
+
   ExactDecision finish(Verdict verdict) {
     Decision& decision = result_.decision;
     decision.verdict = verdict;
-    decision.rows = best_;
+    decision.rows = best_.rows;
     decision.cost = python_sum(decision.operand_costs, problem_.dialect.compensated_sum);
     for (const OperandPrices& operand : operands_) result_.layouts += operand.layouts();
     decision.nodes = result_.layouts;
@@ -176,9 +230,11 @@ class Search {
   std::vector<int> sharers_;             // operands of each class
   std::vector<OutputPrices> outputs_;
   std::map<Rows, bool> accepted_;
-  Rows rows_{}, best_{};
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> rivals_;
+  Rows rows_{};
+  Candidate best_;
   bool found_ = false;
-  Price least_ = kNoPrice;
+  Price enough_ = kNoPrice;  // the price of some strategy
   ExactDecision result_;
 };
 

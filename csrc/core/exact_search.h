@@ -1,10 +1,9 @@
 // Policy "optimal": the strategy whose operands are moved at the least total price, each by its
 // exact plan, and of such the first in torch's order.
 //
-// No price is computed that does not matter. One search runs from each operand's layout, nearest
-// layouts first; what it has not reached yet costs at least its radius. The strategy with the least
-// bound is taken, and the searches go on until its own destinations are reached, or until another
-// strategy's bound is less.
+// Not every strategy is priced. Tables of lower bounds from each operand's layout are made once
+// (plan_bound.h). The strategy with the least sum of bounds is priced; those whose bounds are not
+// above that are tried in the order of their bounds, until the next one's is above the best price.
 #pragma once
 
 #include <optional>

@@ -1,34 +1,31 @@
-// A lower bound on the price from any layout to one target: the price in a simpler world.
-//
-// In that world a mesh dim is replicated, partial, sharded as the target has it (it is in the part
-// of a shard order that both have in common), or sharded otherwise; any shard can be reached or
-// left at any time, and every size divides. Each move of the real world is a move there that costs
-// no more, so prices there bound prices here, and fall along a move by no more than its price.
-// There are 4^n such states for n mesh dims, few enough to know them all.
+// Lower bounds on the price from any layout to one target, and from one source to any layout: the
+// prices of a simpler world (simple_world.h). Along a move, a bound falls by no more than its
+// price.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
-#include <vector>
 
-#include "plan_space.h"
+#include "simple_world.h"
 
 namespace shardprop {
 
-// The least prices to one target, by simple state (two bits per active mesh dim).
-using BoundTable = std::vector<Price>;
-
-// Tables that were made, by what they depend on beside the cost model. Safe to use from threads.
+// Tables that were made under one cost model. Safe to use from threads.
 class BoundCache {
  public:
-  using Key = std::pair<double, std::uint64_t>;  // bytes of the tensor, pattern of the target
+  // Bytes of the tensor; the pattern that the table starts from, and which way.
+  using Key = std::pair<double, std::uint64_t>;
 
   [[nodiscard]] std::shared_ptr<const BoundTable> find(const Key& key) const;
   void put(const Key& key, std::shared_ptr<const BoundTable> table);
+  // Of all tables.
+  [[nodiscard]] std::size_t bytes() const;
 
  private:
-  static constexpr std::size_t kCapacity = 1024;
+  // A table takes 512 bytes for 3 mesh dims, 32 KiB for 6.
+  static constexpr std::size_t kMaxBytes = std::size_t{4} << 20;
   struct Hash {
     std::size_t operator()(const Key& key) const {
       return std::hash<double>()(key.first) * 31 + std::hash<std::uint64_t>()(key.second);
@@ -36,23 +33,39 @@ class BoundCache {
   };
   mutable std::mutex mutex_;
   std::unordered_map<Key, std::shared_ptr<const BoundTable>, Hash> tables_;
+  std::size_t bytes_ = 0;
 };
 
+// Beyond so many mesh dims, or with prices that only the caller knows, bounds are 0.
+inline constexpr int kMaxBoundedMeshDims = 6;
+
+// To one target.
 class PlanBound {
  public:
-  // `space` must outlive the bound. Beyond kMaxActive mesh dims, or with prices that only the
-  // caller knows, the bound is 0. `cache` may be null.
+  // `space` must outlive the bound; `cache` may be null.
   PlanBound(const PlanSpace& space, State target, BoundCache* cache);
 
   [[nodiscard]] Price of(State state) const;
   [[nodiscard]] State target() const { return target_; }
 
  private:
-  static constexpr int kMaxActive = 6;
-
   const PlanSpace& space_;
   State target_;
   PlanSpace::View target_view_;
+  std::shared_ptr<const BoundTable> table_;
+};
+
+// From one source, to every layout that has some of the partials that the space wants.
+class SourceBound {
+ public:
+  SourceBound(const PlanSpace& space, State source, BoundCache* cache);
+
+  [[nodiscard]] Price of(State state) const;
+
+ private:
+  const PlanSpace& space_;
+  State source_;
+  PlanSpace::View source_view_;
   std::shared_ptr<const BoundTable> table_;
 };
 

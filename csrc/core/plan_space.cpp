@@ -59,6 +59,8 @@ PlanSpace::PlanSpace(const CostModel& model, const TensorInfo& info, const Layou
   for (int m = 0; m < model.ndim; ++m) {
     if (model.size[m] > 1) mesh_dims_.push_back(static_cast<std::uint8_t>(m));
   }
+  refuse_mixed_partials(source);
+  for (const Layout& target : targets) refuse_mixed_partials(target);
   specials_.push_back({replicate(), false, kReplicated});
   number_specials(source, false);
   for (const Layout& target : targets) number_specials(target, true);
@@ -66,6 +68,19 @@ PlanSpace::PlanSpace(const CostModel& model, const TensorInfo& info, const Layou
   choose_dims(source, targets);
   if (first_shard_ + dims_.size() > kCodeMask) throw OutsidePlanSpace("too many placements");
   find_groups();
+}
+
+// Reductions of two kinds do not commute; torch refuses to redistribute such a tensor.
+void PlanSpace::refuse_mixed_partials(const Layout& layout) const {
+  for (const std::uint8_t m : mesh_dims_) {
+    for (const std::uint8_t other : mesh_dims_) {
+      const Placement a = layout.placements[m], b = layout.placements[other];
+      // As torch does, by the names of the reduce ops.
+      if (a.is_partial() && b.is_partial() && !may_mix(a.reduce_op(), b.reduce_op())) {
+        throw OutsidePlanSpace("mixed partials");
+      }
+    }
+  }
 }
 
 std::uint8_t PlanSpace::special(Placement placement, bool brought_in) {
@@ -128,13 +143,18 @@ void PlanSpace::choose_dims(const Layout& source, std::span<const Layout> target
   }
 }
 
+unsigned PlanSpace::active_mask(std::span<const std::uint8_t> mesh_dims) const {
+  unsigned mask = 0;
+  for (const std::uint8_t m : mesh_dims) {
+    for (int a = 0; a < active(); ++a) mask |= mesh_dims_[a] == m ? 1u << a : 0u;
+  }
+  return mask;
+}
+
 void PlanSpace::find_groups() {
   group_of_.fill(-1);
   for (std::size_t g = 0; g < model_->groups.size(); ++g) {
-    unsigned mask = 0;
-    for (const std::uint8_t m : model_->groups[g].mesh_dims) {
-      for (int a = 0; a < active(); ++a) mask |= mesh_dims_[a] == m ? 1u << a : 0u;
-    }
+    const unsigned mask = mask_of(static_cast<int>(g));
     group_of_[mask] = static_cast<std::int16_t>(g);
     if (std::popcount(mask) > 1) flattened_.push_back(static_cast<std::uint8_t>(mask));
   }
@@ -223,6 +243,12 @@ bool PlanSpace::is_strided(std::uint8_t code) const {
 int PlanSpace::dim_of(std::uint8_t code) const {
   if (is_plain_shard(code)) return code - first_shard_;
   return is_strided(code) ? dim_number_[specials_[code].placement.dim] : -1;
+}
+
+std::size_t PlanSpace::layouts() const {
+  std::size_t layouts = 1;
+  for (int a = 0; a < active(); ++a) layouts *= first_shard_ + dims_.size() + a;
+  return layouts;
 }
 
 std::int64_t PlanSpace::pieces(const View& view, int dim) const {

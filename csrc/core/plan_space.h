@@ -80,6 +80,9 @@ class PlanSpace {
   // The tensor dim in play before it that is its equal, or -1: only after that one is it cut.
   [[nodiscard]] int equal_before(int dim) const { return equal_before_[dim]; }
   [[nodiscard]] const TensorInfo& info() const { return info_; }
+  // About how many layouts there are: each mesh dim replicated, partial, or a cut of some tensor
+  // dim at some place of its shard order.
+  [[nodiscard]] std::size_t layouts() const;
 
   // --- codes ---
   [[nodiscard]] bool is_plain_shard(std::uint8_t code) const { return code >= first_shard_; }
@@ -110,6 +113,11 @@ class PlanSpace {
   // Groups of the cost model, by their mesh dims as bits over the active ones; -1: none.
   [[nodiscard]] int group_of(unsigned mask) const { return group_of_[mask]; }
   [[nodiscard]] const Group& group(int index) const { return model_->groups[index]; }
+  [[nodiscard]] unsigned mask_of(int group) const {
+    return active_mask(this->group(group).mesh_dims);
+  }
+  // Mesh dims as bits over the active ones.
+  [[nodiscard]] unsigned active_mask(std::span<const std::uint8_t> mesh_dims) const;
   [[nodiscard]] std::span<const std::uint8_t> flattened() const { return flattened_; }  // masks
 
   // Layouts that mean the same become one: strided shards that stand for a shard order become plain
@@ -128,6 +136,7 @@ class PlanSpace {
     std::uint8_t there;  // the code of the same placement, had it not been brought in
   };
 
+  void refuse_mixed_partials(const Layout& layout) const;
   void number_specials(const Layout& layout, bool target);
   std::uint8_t special(Placement placement, bool brought_in);
   void choose_dims(const Layout& source, std::span<const Layout> targets);

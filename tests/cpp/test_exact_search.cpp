@@ -40,6 +40,19 @@ Best enumerate_all(const Problem& problem, const CostModel& model) {
   return best;
 }
 
+// torch refuses such operands, and so does the planner.
+bool has_mixed_partials(const Problem& problem) {
+  for (const Operand& operand : problem.operands) {
+    for (int a = 0; a < problem.mesh.ndim; ++a) {
+      for (int b = 0; b < problem.mesh.ndim; ++b) {
+        const Placement x = operand.layout.placements[a], y = operand.layout.placements[b];
+        if (x.is_partial() && y.is_partial() && !may_mix(x.value, y.value)) return true;
+      }
+    }
+  }
+  return false;
+}
+
 CostModel model_for(const Problem& problem, std::mt19937_64& random) {
   const std::vector<std::int64_t> sizes(problem.mesh.size.begin(),
                                         problem.mesh.size.begin() + problem.mesh.ndim);
@@ -52,9 +65,10 @@ TEST(the_exact_search_finds_the_least_total_of_all_strategies) {
   testing::RandomProblem problems(3);
   std::mt19937_64 random(4);
   int moved = 0;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 600; ++i) {
     Problem problem = problems.next();
     problem.prefers_no_redistribute = false;
+    if (has_mixed_partials(problem)) continue;
     const CostModel model = model_for(problem, random);
     const Best best = enumerate_all(problem, model);
     const ExactDecision exact = decide_exactly(problem, {model});
@@ -73,6 +87,7 @@ TEST(what_needs_no_move_is_preferred_and_the_last_of_such) {
   std::mt19937_64 random(6);
   for (int i = 0; i < 200; ++i) {
     const Problem problem = problems.next();
+    if (has_mixed_partials(problem)) continue;
     const CostModel model = model_for(problem, random);
     const ExactDecision exact = decide_exactly(problem, {model});
     if (exact.decision.verdict != Verdict::kFound) continue;
