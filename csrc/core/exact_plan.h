@@ -13,8 +13,10 @@
 
 namespace shardprop {
 
-// Layouts met in one search, or by all searches of one decision, before they give up.
+// Layouts met in one search before it gives up: about half a second.
 inline constexpr std::size_t kMaxLayouts = std::size_t{1} << 18;
+// Those met for one operand of a decision: about a tenth of a second.
+inline constexpr std::size_t kMaxLayoutsOfDecision = std::size_t{1} << 16;
 
 // Layouts by state, each with the cheapest way found to it.
 class PlanSearch {
