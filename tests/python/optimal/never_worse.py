@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import torch.distributed as dist
 from torch._subclasses import FakeTensorMode
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
@@ -21,7 +23,7 @@ from ..parity.layouts import Operand
 from ..parity.meshes import MeshKey
 from ..parity.oracle import forget_history
 from ..parity.quiet import quiet
-from ..parity.registry import Rule, propagator
+from ..parity.registry import Form, Rule, propagator
 from ..parity.sketch import map_leaves
 from .moved import Pair, Prices, moved
 from .ranks import all_groups, flattened
@@ -65,6 +67,8 @@ def compare(
 
     The topologies take turns, and with them meshes without and with flattened groups.
     """
+    # It warns of every plan that it does not merge.
+    logging.getLogger("torch.distributed.tensor._redistribute").setLevel(logging.ERROR)
     names = [(name, flat) for name in topologies for flat in (False, True)]
     prices = {name: Prices(exact_planner(name)) for name in topologies}
     cases = _cases(Draw(seed, samples="built", layouts=_LAYOUTS, rule=rule))
@@ -97,6 +101,10 @@ def _cases(draw: Draw) -> Iterator[Case]:
 
 
 def _on_flattened(case: Case) -> Case:
+    """The same on a mesh with flattened groups; these take ranks that are there."""
+    if case.mesh.numel > dist.get_world_size():
+        return case
+
     def place(operand: Operand) -> Operand:
         key = FlattenedKey(operand.layout.mesh.sizes)
         return replace(operand, layout=replace(operand.layout, mesh=key))
@@ -134,7 +142,11 @@ def _decider(case: Case) -> str:
     rule = rule_of(case.op)
     if rule is None:
         return "torch's function"
-    return "follow rule" if isinstance(rule, FollowRule) else "search"
+    if isinstance(rule, FollowRule):
+        return "follow rule"
+    # Each element is decided as if the tensor that all of them share were moved for it alone.
+    shares = case.form is Form.LIST and any(isinstance(arg, Operand) for arg in case.args)
+    return "search by elements that share a tensor" if shares else "search"
 
 
 @dataclass
@@ -169,7 +181,7 @@ class Gains:
                 self.ratios[group].append(ratio)
 
     def table(self) -> Iterator[str]:
-        yield f"{'':28}{'moves':>8}{'equal':>8}{'free':>8}{'median':>8}{'p90':>8}{'max':>9}"
+        yield f"{'':48}{'moves':>8}{'equal':>8}{'free':>8}{'median':>8}{'p90':>8}{'max':>9}"
         for group, ratios in sorted(self.ratios.items()):
             finite = sorted(ratio for ratio in ratios if ratio != float("inf"))
             equal = sum(ratio == 1 for ratio in ratios) / len(ratios)
@@ -177,7 +189,7 @@ class Gains:
             cells = [f"{finite[int(len(finite) * q)]:.2f}" for q in (0.5, 0.9)] if finite else []
             most = f"{finite[-1]:.1f}" if finite else ""
             yield (
-                f"{group:28}{len(ratios):>8}{equal:>8.1%}{free:>8.1%}"
+                f"{group:48}{len(ratios):>8}{equal:>8.1%}{free:>8.1%}"
                 + "".join(f"{cell:>8}" for cell in cells)
                 + f"{most:>9}"
             )

@@ -6,7 +6,6 @@ Each exits with 1 if it finds anything wrong, and prints what, and how much it l
 from __future__ import annotations
 
 import argparse
-import logging
 import random
 import sys
 import time
@@ -81,7 +80,6 @@ def _decisions(options: argparse.Namespace) -> int:
 def _never_worse(options: argparse.Namespace) -> int:
     # torch takes a mesh dim for slow if it leaves the host, and a CPU host for one device.
     set_devices_per_host(8)
-    logging.getLogger("torch.distributed.tensor._redistribute").setLevel(logging.ERROR)
     started = time.monotonic()
     gains = Gains()
     for number, (label, compared) in enumerate(
