@@ -47,6 +47,12 @@ def _pending(layout: Layout, sizes: Sequence[int]) -> dict[int, str]:
     }
 
 
+def means_something(layout: Layout) -> bool:
+    """Are its partials of one operation, or sums and averages? Of others the order would count."""
+    ops = {p.reduce_op for p in layout.placements if isinstance(p, Partial)}
+    return len(ops) <= 1 or ops == {"sum", "avg"}
+
+
 def split(
     whole: torch.Tensor, layout: Layout, sizes: Sequence[int], seed: int
 ) -> list[torch.Tensor]:
@@ -65,6 +71,9 @@ def split(
         scale = math.prod(sizes[m] for m, op in pending.items() if op == "avg")
         parts = [noise(-50, 50) for _ in keys[1:]]
         parts.append(whole * scale - sum(parts, torch.zeros_like(whole)))
+    elif ops == {"product"}:
+        parts = [torch.ones_like(whole) for _ in keys]
+        parts[int(torch.randint(len(keys), (), generator=generator))] = whole
     else:
         sign = -1 if ops == {"max"} else 1
         parts = [whole + sign * noise(0, 50) for _ in keys]
@@ -101,6 +110,8 @@ def _reduced(parts: torch.Tensor, pending: dict[int, str], sizes: Sequence[int])
         return parts.amax(0)
     if ops == {"min"}:
         return parts.amin(0)
+    if ops == {"product"}:
+        return parts.prod(0, dtype=parts.dtype)
     total = parts.sum(0, dtype=parts.dtype)
     scale = math.prod(sizes[m] for m, op in pending.items() if op == "avg")
     return total if scale == 1 else total / scale

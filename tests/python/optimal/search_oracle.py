@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from torch.distributed.tensor import Partial, Placement
@@ -78,6 +78,8 @@ def best_strategies(
     in_place: bool = False,
     allow_uneven: bool = False,
     strided_is_order: bool = True,
+    memory_limit: int | None = None,
+    later: Callable[[Strategy], tuple[int, int] | None] | None = None,
 ) -> Best | None:
     """None where no strategy is valid and has a plan for every operand.
 
@@ -85,9 +87,11 @@ def best_strategies(
         in_place: The first operand keeps its placements, and the first output has them.
         allow_uneven: An operand that stays as it is may leave ranks without a piece.
         strided_is_order: Strided shards of a strategy stand for a shard order.
+        memory_limit: Bytes that a rank may hold at once during a step.
+        later: What picoseconds and collectives a strategy's outputs add; None: it is impossible.
     """
     outputs = len(rows[0]) - len(operands)
-    priced = [_Prices(operand, model, strided_is_order) for operand in operands]
+    priced = [_Prices(operand, model, strided_is_order, memory_limit) for operand in operands]
     found: dict[tuple[int, int], list[Strategy]] = {}
     for combination in itertools.product(rows, repeat=len(model.sizes)):
         strategy = _transposed(combination)
@@ -104,9 +108,10 @@ def best_strategies(
             continue
         totals = [prices.to(placements) for prices, placements in zip(priced, inputs, strict=True)]
         reached = [total for total in totals if total is not None]
-        if len(reached) == len(totals):
-            cost = sum(total.cost_ps for total in reached)
-            collectives = sum(total.collectives for total in reached)
+        added = (0, 0) if later is None else later(strategy)
+        if len(reached) == len(totals) and added is not None:
+            cost = sum(total.cost_ps for total in reached) + added[0]
+            collectives = sum(total.collectives for total in reached) + added[1]
             found.setdefault((cost, collectives), []).append(strategy)
     if not found:
         return None
@@ -155,6 +160,7 @@ class _Prices:
     operand: Operand
     model: CostModel
     strided_is_order: bool
+    memory_limit: int | None
     known: dict[tuple[Placed, ...], dict[State, Total]] = field(default_factory=dict)
 
     def to(self, placements: Placements | None) -> Total | None:
@@ -165,6 +171,8 @@ class _Prices:
         )
         pattern = tuple(p if p.kind in (P, SS) else REPLICATED for p in target.placed)
         if pattern not in self.known:
-            problem = Problem(self.model, operand.shape, operand.itemsize, target)
+            problem = Problem(
+                self.model, operand.shape, operand.itemsize, target, self.memory_limit
+            )
             self.known[pattern] = all_prices(problem, operand.state)
         return self.known[pattern].get(target)
