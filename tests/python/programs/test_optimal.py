@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import torch
 
+from shardprop import _torch
+
 from . import (
     test_clip_gradients,
     test_compiled,
@@ -57,8 +59,10 @@ introduces a partial that only its own class can take apart."""
 SYMBOLIC = frozenset({"symbolic shape", "symbolic shape under policy optimal"})
 """What is no number has no price."""
 
-NOT_THE_SHAPE = "shard dim beyond the tensor's"
-"""torch asks what it costs to bring operands of composite ops to layouts of another shape."""
+BEYOND = "shard dim beyond the tensor's"
+NEGATIVE = "shard dim that is negative or above 20"
+"""Layouts tried while the decomposition of a composite op is followed. The second one is met
+under some prices only."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +72,14 @@ class Case:
     Attributes:
         run: The program itself.
         fallbacks: The policy's that are expected; one that no longer occurs fails.
+        sometimes: Those that depend on the topology.
         tolerance: Relative.
         topologies: That are run by default.
     """
 
     run: Program
     fallbacks: Collection[str] = NONE
+    sometimes: Collection[str] = NONE
     tolerance: float = TOLERANCE
     topologies: tuple[str, ...] = ()
 
@@ -148,7 +154,8 @@ CASES: Mapping[str, Case] = {
     "generation": Case(partial(test_inference.run, torch.no_grad)),
     "generation in inference mode": Case(
         partial(test_inference.run, torch.inference_mode),
-        fallbacks=[NOT_THE_SHAPE],
+        fallbacks=[BEYOND],
+        sometimes=[NEGATIVE],
         topologies=("cpu-gloo",),
     ),
     "vision, DP": Case(
@@ -163,30 +170,47 @@ CASES: Mapping[str, Case] = {
 }
 
 
+def _marks(name: str, topology: str) -> list[pytest.MarkDecorator]:
+    """A decision does not know the ops after it, and so may leave what torch refuses there.
+
+    torch alone refuses an RMSNorm over a sharded dim: a part of it is in place, on a pending
+    average. These prices lead there. What would close it: decisions that look at what follows.
+    """
+    if name != "sequence of 3" or topology not in ("launches", "bytes"):
+        return []
+    reason = "the prices lead to an RMSNorm over a sharded dim"
+    return [pytest.mark.xfail(_torch.IS_215_OR_LATER, reason=reason, raises=AssertionError)]
+
+
 def pytest_generate_tests(metafunc: Any) -> None:
     if "case" not in metafunc.fixturenames:
         return
     every = metafunc.config.getoption("--all-optimal", default=False)
     chosen = [
-        pytest.param(case, TOPOLOGIES[topology], id=f"{name}, {topology}")
+        pytest.param(
+            case, TOPOLOGIES[topology], id=f"{name}, {topology}", marks=_marks(name, topology)
+        )
         for name, case in CASES.items()
         for topology in (TOPOLOGIES if every else case.topologies)
     ]
     metafunc.parametrize(("case", "topology"), chosen)
 
 
-def check_near(reports: list[NearReport], fallbacks: Collection[str]) -> None:
+def check_near(
+    reports: list[NearReport], fallbacks: Collection[str], sometimes: Collection[str] = NONE
+) -> None:
     for rank, report in enumerate(reports):
         where = f"rank {rank}, {report.compared} results, {report.stats}"
         assert report.differences == (), "\n".join([where, *report.differences])
         assert report.compared and report.finite, where
         assert report.stats.decisions, where
-        assert set(report.stats.policy_fallbacks) == set(fallbacks), where
+        found = set(report.stats.policy_fallbacks) - set(sometimes)
+        assert found == set(fallbacks), where
         assert report.stats.fallbacks == {}, where
         # Prices that go to policy torch may go on to torch.
-        assert set(report.stats.price_fallbacks) <= set(fallbacks), where
+        assert set(report.stats.price_fallbacks) <= {*fallbacks, *sometimes}, where
 
 
 def test_results_are_near_to_those_of_torch_alone(gloo: Pool, case: Case, topology: Any) -> None:
     compare = partial(compare_near, topology=topology, tolerance=case.tolerance)
-    check_near(gloo.run(case.run, compare), case.fallbacks)
+    check_near(gloo.run(case.run, compare), case.fallbacks, case.sometimes)
