@@ -942,13 +942,54 @@ def _find_flattened(mesh: DeviceMesh) -> Iterator[tuple[tuple[int, ...], str]]:
     active = [mesh_dim for mesh_dim in range(mesh.ndim) if mesh.size(mesh_dim) > 1]
     for count in range(2, len(active) + 1):
         for mesh_dims in itertools.combinations(active, count):
-            try:
-                found = _redistribute._get_flattened_mesh_by_layout_impl(mesh, mesh_dims)
-            except KeyError:
-                # It takes only dims that come in the order of their strides.
-                continue
+            found = _flattened_of(mesh, mesh_dims)
             if found is not None:
                 yield mesh_dims, next(name for name, held in of_root.items() if held is found)
+
+
+def _flattened_of(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh | None:
+    """What torch's layout query finds."""
+    try:
+        return _redistribute._get_flattened_mesh_by_layout_impl(mesh, mesh_dims)
+    except KeyError:
+        # It takes only dims that come in the order of their strides.
+        return None
+
+
+# --- where a mesh is from ----------------------------------------------------------------------
+
+
+def root_mesh(mesh: DeviceMesh) -> DeviceMesh:
+    """The mesh that a mesh was cut from or flattened in; itself if it was made as it is."""
+    return mesh._get_root_mesh()
+
+
+def root_dims(mesh: DeviceMesh) -> tuple[tuple[int, ...] | None, ...]:
+    """For each mesh dim the ascending dims of the root mesh that it is made of: one, or those that
+    were flattened into it, without those of size 1 among them. None where that cannot be told."""
+    root = root_mesh(mesh)
+    if root is mesh:
+        return tuple((mesh_dim,) for mesh_dim in range(mesh.ndim))
+    if mesh.mesh_dim_names is None:
+        return (None,) * mesh.ndim
+    return tuple(named_root_dims(root, name) for name in mesh.mesh_dim_names)
+
+
+def named_root_dims(root: DeviceMesh, name: str) -> tuple[int, ...] | None:
+    """The ascending dims of a root mesh that a name stands for: its own, or a flattened mesh's."""
+    names = root.mesh_dim_names or ()
+    if name in names:
+        return (names.index(name),)
+    flat = root._flatten_mapping.get(name)
+    if flat is None:
+        return None
+    active = [mesh_dim for mesh_dim in range(root.ndim) if root.size(mesh_dim) > 1]
+    for count in range(1, len(active) + 1):
+        for mesh_dims in itertools.combinations(active, count):
+            found = _flattened_of(root, mesh_dims)
+            if found is not None and found._layout == flat._layout:
+                return mesh_dims
+    return None
 
 
 # --- sample calls -----------------------------------------------------------------------------

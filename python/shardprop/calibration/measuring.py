@@ -41,14 +41,15 @@ def calibrate(mesh: DeviceMesh, settings: Settings = _DEFAULTS) -> Calibration:
     Raises:
         ShardpropError: the mesh has no mesh dim of size 2 and more, or its processes are not there.
     """
-    groups = _groups(mesh)
-    copy = _fit(mesh, settings, [copy_workload(mesh.device_type, size) for size in settings.sizes])
+    each = [*itertools.product(_groups(mesh), COLLECTIVES)]
+    calls = [[copy_workload(mesh.device_type, size) for size in settings.sizes]]
+    calls += [[workload(name, group, size) for size in settings.sizes] for group, name in each]
+    times = iter(medians_us(mesh, [*itertools.chain(*calls)], settings))
+    measured = [[(call, next(times)) for call in of_one] for of_one in calls]
+    copy = _fit(measured[0])
     fitted = [Fitted("copy", (), 1, copy)]
-    for group in groups:
-        for collective in COLLECTIVES:
-            calls = [workload(collective, group, size) for size in settings.sizes]
-            fit = _fit(mesh, settings, calls, copy)
-            fitted.append(Fitted(collective, group.mesh_dims, group.ranks, fit))
+    for (group, name), points in zip(each, measured[1:], strict=True):
+        fitted.append(Fitted(name, group.mesh_dims, group.ranks, _fit(points, copy)))
     return Calibration(_topology(mesh, fitted), tuple(fitted))
 
 
@@ -82,16 +83,14 @@ def flattened_groups(mesh: DeviceMesh) -> list[MeasuredGroup]:
     return groups
 
 
-def _fit(
-    mesh: DeviceMesh, settings: Settings, calls: Sequence[Workload], copy: Fit | None = None
-) -> Fit:
+def _fit(measured: Sequence[tuple[Workload, float]], copy: Fit | None = None) -> Fit:
     """The line of calls of several sizes; over their memory traffic if it is no collective.
 
     Local kernels that come with a collective are priced on their own, so what they take by the
     line of copies is not the collective's.
     """
     points = []
-    for call, us in zip(calls, medians_us(mesh, calls, settings), strict=True):
+    for call, us in measured:
         if copy is None:
             points.append(Point(call.traffic, us))
         else:

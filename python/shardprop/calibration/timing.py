@@ -24,8 +24,10 @@ def medians_us(mesh: DeviceMesh, workloads: Sequence[Workload], settings: Settin
     """Microseconds of each call: the median over repetitions, the most over all ranks of the mesh.
 
     The calls take turns in another order each time, so that neither a busy machine nor the call
-    before it (a large one leaves cold caches) falls on one of them alone. All groups over the same
-    mesh dims run at the same time, as in a program. Every rank gets the same numbers.
+    before it (a large one leaves cold caches) falls on one of them alone. So all that is to be
+    compared has to be in one list: what plans are chosen by is which collective is cheaper. All
+    groups over the same mesh dims run at the same time, as in a program. Every rank gets the same
+    numbers.
     """
     times: list[list[float]] = [[] for _ in workloads]
     for repetition in range(-settings.warmups, settings.repetitions):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -60,7 +61,7 @@ class Workload:
 
 def copy_workload(device: str, size: int) -> Workload:
     """A local copy of `size` bytes."""
-    source = torch.ones(_items(size, 1), device=device)
+    source = _ones(device, _items(size, 1))
     return Workload(source.clone, 0, kernels=1, traffic=2 * source.nbytes)
 
 
@@ -75,7 +76,18 @@ def _items(size: int, pieces: int) -> int:
 
 
 def _local(group: MeasuredGroup, size: int) -> Tensor:
-    return torch.ones(_items(size, group.ranks), device=group.mesh.device_type)
+    return _ones(group.mesh.device_type, _items(size, group.ranks))
+
+
+# Held by the calls while there are any: all of one size read the same.
+_held: weakref.WeakValueDictionary[tuple[str, int], Tensor] = weakref.WeakValueDictionary()
+
+
+def _ones(device: str, items: int) -> Tensor:
+    found = _held.get((device, items))
+    if found is None:
+        found = _held[device, items] = torch.ones(items, device=device)
+    return found
 
 
 def _all_gather(group: MeasuredGroup, size: int) -> Workload:

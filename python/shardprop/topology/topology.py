@@ -11,6 +11,7 @@ from pathlib import Path
 from .._torch import DeviceMesh
 from ..cost_model import COLLECTIVES, CostModel, GroupCosts, Line
 from ..errors import ShardpropError
+from .entries import Lineage, entries_on
 from .groups import MeshDims, groups_of, ranks_of
 from .links import Link, Measured, PerCollective, hops, us_per_byte
 from .nodes import Between, Node
@@ -37,7 +38,7 @@ class Group:
     """An entry for one mesh dim, or for several that are flattened; it overrides the node part.
 
     Attributes:
-        mesh_dims: Names or indices.
+        mesh_dims: Names, or indices in the root mesh.
         links: For each collective.
     """
 
@@ -78,16 +79,21 @@ class Topology:
             mesh: Its mesh dims of size 2 and more are groups of their own.
             flattened: The several mesh dims, ascending, that have a process group in common.
 
+        Entries are for the dims of the mesh's root mesh, so that one file serves the meshes that
+        are cut from it or flattened in it; those for dims that this mesh lacks are passed over.
+
         Raises:
-            ShardpropError: an entry of `groups` names mesh dims that the mesh does not have, or a
-                group that is not among `flattened`, or one that another entry has named; or
-                nothing is known of a mesh dim.
+            ShardpropError: an entry of `groups` names mesh dims that neither the mesh nor its root
+                has, or a group that is not among `flattened`, or one that another entry has named;
+                or nothing is known of a mesh dim.
         """
         wanted = groups_of(mesh, flattened)
-        entries = self._entries(mesh, wanted)
+        lineage = Lineage(mesh)
+        named = [group.mesh_dims for group in self.groups]
+        entries = entries_on(lineage, named, wanted, self._where())
         lines: dict[MeshDims, tuple[Line, ...]] = {}
         for dims in wanted:  # mesh dims come first, so the members of a group are known
-            lines[dims] = self._lines(mesh, dims, entries, lines)
+            lines[dims] = self._lines(lineage, dims, entries, lines)
         return CostModel(
             sizes=tuple(mesh.shape),
             groups=tuple(GroupCosts(dims, lines[dims]) for dims in wanted),
@@ -98,62 +104,49 @@ class Topology:
 
     def _lines(
         self,
-        mesh: DeviceMesh,
+        lineage: Lineage,
         dims: MeshDims,
-        entries: Mapping[MeshDims, PerCollective[Link | Measured]],
+        entries: Mapping[MeshDims, int],
         known: Mapping[MeshDims, tuple[Line, ...]],
     ) -> tuple[Line, ...]:
-        """Of one group: by its entry, by the node part, or by its mesh dims, which are `known`."""
+        """Of one group: by its entry, by the node part, or by its members, whose lines are `known`
+        or have entries of their own."""
+        mesh, of_root = lineage.mesh, lineage.root_dims(dims)
         ranks = ranks_of(mesh, dims)
-        if dims in entries:
-            links = entries[dims]
-            return tuple(links.of(name).line(name, ranks, self.launch_us) for name in COLLECTIVES)
+        if of_root is not None and of_root in entries:
+            return self._entry_lines(entries[of_root], ranks)
         if self.node is not None:
             return self.node.lines(mesh, dims, self.launch_us, gathers=self.all_to_all_gathers)
         if len(dims) > 1:
-            members = [(mesh.size(dim), known[dim,]) for dim in dims]
-            return tuple(
-                self._worst(name, ranks, [(size, lines[number]) for size, lines in members])
-                for number, name in enumerate(COLLECTIVES)
-            )
+            return self._worst(ranks, [(mesh.size(dim), known[dim,]) for dim in dims])
+        if of_root is not None and all((dim,) in entries for dim in of_root):
+            sizes = [(lineage.root.size(dim), entries[dim,]) for dim in of_root]
+            return self._worst(ranks, [(n, self._entry_lines(entry, n)) for n, entry in sizes])
         names = mesh.mesh_dim_names
         called = f"mesh dim {dims[0]}" + (f" ({names[dims[0]]!r})" if names else "")
         raise ShardpropError(
             f"{self._where()}groups: Expected an entry for {called}, or a node part, got neither."
         )
 
-    def _worst(self, collective: str, ranks: int, members: Sequence[tuple[int, Line]]) -> Line:
+    def _entry_lines(self, number: int, ranks: int) -> tuple[Line, ...]:
+        links = self.groups[number].links
+        return tuple(links.of(name).line(name, ranks, self.launch_us) for name in COLLECTIVES)
+
+    def _worst(
+        self, ranks: int, members: Sequence[tuple[int, tuple[Line, ...]]]
+    ) -> tuple[Line, ...]:
         """A flattened group of which nothing else is known: the largest latency of its mesh dims,
         which are given with their sizes, and the least bandwidth."""
-        latency = max(
-            max(0.0, line.fixed_us - self.launch_us) / hops(collective, size)
-            for size, line in members
-        )
-        fixed = self.launch_us + hops(collective, ranks) * latency
-        return Line(fixed, max(line.us_per_byte for _, line in members))
 
-    def _entries(
-        self, mesh: DeviceMesh, wanted: Sequence[MeshDims]
-    ) -> dict[MeshDims, PerCollective[Link | Measured]]:
-        """The links of the entries by mesh dims; those with a mesh dim of size 1 are left out."""
-        number_of: dict[MeshDims, int] = {}
-        for number, group in enumerate(self.groups):
-            where = f"{self._where()}groups[{number}].mesh_dims"
-            dims = _resolved(mesh, group.mesh_dims, where)
-            if any(mesh.size(dim) == 1 for dim in dims):
-                continue
-            if dims in number_of:
-                raise ShardpropError(
-                    f"{where}: Expected a group that no other entry has, got {_shown(group)}, "
-                    f"which groups[{number_of[dims]}] has."
-                )
-            if dims not in wanted:
-                raise ShardpropError(
-                    f"{where}: Expected a group that the mesh has a process group for, got "
-                    f"{_shown(group)}; flatten these mesh dims or leave the entry out."
-                )
-            number_of[dims] = number
-        return {dims: self.groups[number].links for dims, number in number_of.items()}
+        def line(number: int, collective: str) -> Line:
+            latency = max(
+                max(0.0, lines[number].fixed_us - self.launch_us) / hops(collective, size)
+                for size, lines in members
+            )
+            fixed = self.launch_us + hops(collective, ranks) * latency
+            return Line(fixed, max(lines[number].us_per_byte for _, lines in members))
+
+        return tuple(line(*numbered) for numbered in enumerate(COLLECTIVES))
 
     def _where(self) -> str:
         return f"{self.origin or self.name}: "
@@ -169,27 +162,3 @@ class Topology:
             OSError: it cannot be written.
         """
         Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
-
-
-def _shown(group: Group) -> str:
-    return json.dumps(group.mesh_dims)
-
-
-def _resolved(mesh: DeviceMesh, mesh_dims: Sequence[int | str], where: str) -> MeshDims:
-    """The ascending indices of mesh dims that are given by name or index."""
-    names = mesh.mesh_dim_names or ()
-    dims = []
-    for number, mesh_dim in enumerate(mesh_dims):
-        if isinstance(mesh_dim, int) and 0 <= mesh_dim < mesh.ndim:
-            dims.append(mesh_dim)
-        elif mesh_dim in names:
-            dims.append(names.index(str(mesh_dim)))
-        else:
-            known = f" or one of {', '.join(map(repr, names))}" if names else ""
-            raise ShardpropError(
-                f"{where}[{number}]: Expected a mesh dim from 0 to {mesh.ndim - 1}{known}, got "
-                f"{mesh_dim!r}."
-            )
-    if len(set(dims)) < len(dims):
-        raise ShardpropError(f"{where}: Expected each mesh dim once, got {json.dumps(mesh_dims)}.")
-    return tuple(sorted(dims))

@@ -1,4 +1,4 @@
-"""Four real processes on gloo, started once, that call functions of this package's tests."""
+"""Real processes on gloo, started once, that call functions of this package's tests."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ SECONDS = 120
 class Processes:
     """Processes that are the ranks of one world."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int = PROCESSES) -> None:
         # A server that has imported torch once forks sooner than each imports it.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["shardprop", "torch._dynamo"])
         self._folder = tempfile.TemporaryDirectory(prefix="shardprop-optimal-")
         self._pipes: list[Connection] = []
         self._processes: list[BaseProcess] = []
-        for rank in range(PROCESSES):
+        for rank in range(count):
             ours, theirs = context.Pipe()
             store = Path(self._folder.name) / "store"
-            process = context.Process(target=_serve, args=(rank, store, theirs), daemon=True)
+            process = context.Process(target=_serve, args=(rank, count, store, theirs), daemon=True)
             process.start()
             theirs.close()
             self._pipes.append(ours)
@@ -63,7 +63,7 @@ class Processes:
         self._folder.cleanup()
 
 
-def _serve(rank: int, store: Path, pipe: Connection) -> None:
+def _serve(rank: int, count: int, store: Path, pipe: Connection) -> None:
     import torch
     import torch.distributed as dist
 
@@ -75,7 +75,7 @@ def _serve(rank: int, store: Path, pipe: Connection) -> None:
         "gloo",
         init_method=f"file://{store}",
         rank=rank,
-        world_size=PROCESSES,
+        world_size=count,
         timeout=timedelta(seconds=SECONDS),
     )
     while True:

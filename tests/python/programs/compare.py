@@ -116,7 +116,7 @@ def _run(program: Program, *, with_shardprop: bool) -> _Run:
         torch._dynamo.reset()
     torch.manual_seed(0)
     hook = shardprop.enabled() if with_shardprop else nullcontext()
-    with _quiet(), hook, _observed(run):
+    with quiet(), hook, _observed(run):
         start = time.perf_counter()
         results = program()
         run.seconds = time.perf_counter() - start
@@ -166,7 +166,7 @@ _NOISY = (
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep what torch logs and warns of out of the tests' output: results are what they compare."""
     loggers = [logging.getLogger(name) for name in _NOISY]
     before = [logger.disabled for logger in loggers]

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from .pool import Pool
 
 PROCESSES = 4
+
+
+def pytest_addoption(parser: Any) -> None:
+    # Known only when pytest is started on this folder; elsewhere the sample is run.
+    parser.getgroup("programs").addoption("--all-optimal", action="store_true")
 
 
 @pytest.fixture(scope="package")

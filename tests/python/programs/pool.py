@@ -7,15 +7,21 @@ import os
 import tempfile
 import time
 import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 
-from .compare import Program, Report, compare
+from .compare import Program
+from .compare import compare as exactly
+
+T = TypeVar("T")
 
 PROGRAM_SECONDS = 240
 """A program that takes longer hangs: some rank waits for a collective that others never start."""
@@ -29,8 +35,15 @@ _PRELOADED = [
 ]
 
 
+@dataclass(frozen=True)
+class _Failure:
+    """What became of a rank that has no answer."""
+
+    text: str
+
+
 class Pool:
-    """Processes that each run `compare` on a program. A failure in one of them restarts all."""
+    """Processes that each compare runs of a program. A failure in one of them restarts all."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -38,8 +51,12 @@ class Pool:
         self._pipes: list[Connection] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
-    def run(self, program: Program) -> list[Report]:
-        """The report of every rank.
+    def run(self, program: Program, compare: Callable[[Program], T] = exactly) -> list[T]:
+        """The report of every rank on the program.
+
+        Args:
+            program: Runs on all ranks.
+            compare: What is done with it there; by default its runs have to be equal to the bit.
 
         Raises:
             AssertionError: a rank raised, died or did not answer; with its traceback.
@@ -47,12 +64,12 @@ class Pool:
         if not self._processes:
             self._start()
         for pipe in self._pipes:
-            pipe.send(program)
+            pipe.send((compare, program))
         answers = self._collect()
         failed: dict[str, list[int]] = {}
         for rank, answer in enumerate(answers):
-            if not isinstance(answer, Report):
-                failed.setdefault(answer, []).append(rank)
+            if isinstance(answer, _Failure):
+                failed.setdefault(answer.text, []).append(rank)
         if failed:
             # The other ranks may be anywhere in the program: none of them can be used again.
             self.close()
@@ -87,9 +104,9 @@ class Pool:
             self._processes.append(process)
             self._pipes.append(ours)
 
-    def _collect(self) -> list[Report | str]:
+    def _collect(self) -> list[object]:
         """What each rank answered. One failure leaves the others only a moment to fail as well."""
-        answers: list[Report | str] = ["no answer"] * self._size
+        answers: list[object] = [_Failure("no answer")] * self._size
         waiting = dict(zip(self._pipes, range(self._size), strict=True))
         deadline = time.monotonic() + PROGRAM_SECONDS
         while waiting and time.monotonic() < deadline:
@@ -98,8 +115,8 @@ class Pool:
                 try:
                     answers[rank] = pipe.recv()  # type: ignore[union-attr]
                 except EOFError:
-                    answers[rank] = "died"
-                if not isinstance(answers[rank], Report):
+                    answers[rank] = _Failure("died")
+                if isinstance(answers[rank], _Failure):
                     deadline = min(deadline, time.monotonic() + 3)
         return answers
 
@@ -119,10 +136,10 @@ def _serve(rank: int, size: int, store: Path, pipe: Connection) -> None:
     )
     while True:
         try:
-            program = pipe.recv()
+            compare, program = pipe.recv()
         except EOFError:
             return
         try:
             pipe.send(compare(program))
         except BaseException:
-            pipe.send(traceback.format_exc())
+            pipe.send(_Failure(traceback.format_exc()))

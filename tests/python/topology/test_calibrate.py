@@ -135,6 +135,8 @@ def test_a_program_calibrates_its_own_mesh_alike_on_every_rank() -> None:
     done = python(*TORCHRUN, "4", str(Path(__file__).with_name("calibrating.py")))
     assert done.returncode == 0, done.stderr[-4000:]
     assert json.loads(done.stdout) == {
+        # Two sizes of a copy, and of each collective over each group.
+        "taking turns": [2 * (1 + 3 * len(COLLECTIVES))],
         "equal": True,
         "entries": [["dp"], ["tp"], ["dp", "tp"]],
         "groups": [[0], [2], [0, 2]],
