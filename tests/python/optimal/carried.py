@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from .local import means_something
 from .pairs import Planned
 from .ranks import fault_of
 from .walks import Tensor
@@ -29,12 +28,9 @@ class Carried:
     _done: set[str] = field(default_factory=set)
 
     def add(self, planned: Planned) -> None:
-        """Carry out a plan, unless there is none, an equal one was, or its data mean nothing."""
-        batch = planned.batch
+        """Carry out a plan, unless there is none, or an equal one was."""
         if not planned.steps:
             self.counts["no plan" if planned.steps is None else "nothing to do"] += 1
-        elif not means_something(batch.source):
-            self.counts["not carried out: the source has partials that do not mix"] += 1
         elif self._is_new(planned):
             self._run(planned)
         else:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import Partial
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from shardprop import _core
@@ -17,7 +18,7 @@ from .brute_force import Total, price_of_steps
 from .moves import Problem
 from .state import State
 
-__all__ = ["OneModel", "core_plan", "in_core", "plan_fault", "total_of"]
+__all__ = ["OneModel", "core_plan", "in_core", "is_mixed", "plan_fault", "total_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +54,30 @@ def in_core(model: CostModel) -> _core.CostModel:
     )
 
 
+def is_mixed(spec: DTensorSpec) -> bool:
+    """Are there partials that do not mix? There is no data that they stand for."""
+    ops = {
+        placement.reduce_op
+        for mesh_dim, placement in enumerate(spec.placements)
+        if isinstance(placement, Partial) and spec.mesh.size(mesh_dim) > 1
+    }
+    return len(ops) > 1 and ops != {"sum", "avg"}
+
+
 def core_plan(
     model: _core.CostModel, src: DTensorSpec, dst: DTensorSpec, memory_limit: int | None = None
 ) -> list[Step] | None:
-    """The core's plan; None where it finds none.
+    """The core's plan; None where it finds none, or refuses partials that do not mix.
 
     Raises:
         _core.Unsupported: it does not plan between such specs.
     """
-    found, steps, _ = _core.exact_plan(model, src, dst, float(memory_limit or 0))
+    try:
+        found, steps, _ = _core.exact_plan(model, src, dst, float(memory_limit or 0))
+    except _core.Unsupported as reason:
+        if str(reason) != "mixed partials" or not (is_mixed(src) or is_mixed(dst)):
+            raise
+        return None
     return steps_of(steps) if found else None
 
 

@@ -47,12 +47,6 @@ def _pending(layout: Layout, sizes: Sequence[int]) -> dict[int, str]:
     }
 
 
-def means_something(layout: Layout) -> bool:
-    """Are its partials of one operation, or sums and averages? Of others the order would count."""
-    ops = {p.reduce_op for p in layout.placements if isinstance(p, Partial)}
-    return len(ops) <= 1 or ops == {"sum", "avg"}
-
-
 def split(
     whole: torch.Tensor, layout: Layout, sizes: Sequence[int], seed: int
 ) -> list[torch.Tensor]:

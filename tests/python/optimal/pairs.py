@@ -19,7 +19,7 @@ from shardprop.plans import Layout, Step
 
 from ..parity.meshes import MeshKey
 from .brute_force import Total, all_prices
-from .core import core_plan, in_core, plan_fault
+from .core import core_plan, in_core, is_mixed, plan_fault
 from .layouts import all_layouts, random_layout, random_sizes, spec_of_layout
 from .models import all_groups, random_groups, random_model, ring_model
 from .moves import Problem
@@ -63,7 +63,11 @@ class Batch:
     def least(self) -> Iterator[tuple[Layout, Total | None]]:
         """What the oracle finds, with one search for all targets of a pattern."""
         known: dict[Pattern, dict[State, Total]] = {}
+        source_is_mixed = is_mixed(self.spec(self.source))
         for target in self.targets:
+            if source_is_mixed or is_mixed(self.spec(target)):
+                yield target, None
+                continue
             problem = self.problem(target)
             pattern = _pattern(problem.target)
             if pattern not in known:

@@ -36,16 +36,6 @@ def test_plans_leave_the_data_of_their_target() -> None:
     assert done > 200 and len(carried.refused) < 0.1 * done, carried.counts
 
 
-def test_partials_that_do_not_mix_are_not_carried_out() -> None:
-    """There is no data that they stand for: what comes out depends on who is reduced first."""
-    carried = Carried()
-    for batch in itertools.islice(all_pairs(2, meshes=((1, 4),)), 0, None, 5):
-        for plan in planned(batch):
-            carried.add(plan)
-    assert carried.counts["not carried out: the source has partials that do not mix"] > 0
-    assert carried.counts["right data"] > 0 and not carried.faults
-
-
 def ends(shape: tuple[int, ...]) -> tuple[DTensorSpec, DTensorSpec]:
     mesh = flattened(SIZES, GROUP)
     return spec_of(mesh, shape, WHOLE[0]), spec_of(mesh, shape, WHOLE[1])

@@ -24,7 +24,7 @@ from ..parity.meshes import MeshKey
 from ..specs import SS, P, R, S, spec_of
 from .asking import AVG, MASK, MAX, by_bytes
 from .brute_force import cheapest
-from .core import OneModel, core_plan, in_core, plan_fault
+from .core import OneModel, core_plan, in_core, is_mixed, plan_fault
 from .layouts import Question, all_layouts, random_question, spec_of_encoded_layout
 from .models import all_groups, ring_model
 from .pairs import all_pairs, planned, random_pairs
@@ -36,7 +36,8 @@ def fault_of_question(question: Question) -> str | None:
     """Why the core's plan is not the cheapest one."""
     source, target = question.specs(MeshKey(question.model.sizes).build())
     plan = core_plan(in_core(question.model), source, target, question.memory_limit)
-    least = cheapest(question.problem, question.start)
+    refused = is_mixed(source) or is_mixed(target)
+    least = None if refused else cheapest(question.problem, question.start)
     return plan_fault(plan, question.problem, question.start, least)
 
 
@@ -115,7 +116,14 @@ def test_plans_in_corners_are_the_cheapest(name: str) -> None:
     assert fault_of_question(CORNERS[name]) is None
 
 
-@pytest.mark.parametrize("name", ["mixed target", "product target", "limit below that"])
+def test_partials_that_do_not_mix_are_refused() -> None:
+    source, target = CORNERS["mixed target"].specs(flattened((2, 4), ()))
+    for pair in ((source, target), (target, source)):
+        with pytest.raises(shardprop.ShardpropError, match="(?i)mix"):
+            shardprop.plan(*pair, topology="torch")
+
+
+@pytest.mark.parametrize("name", ["product target", "limit below that"])
 def test_what_cannot_be_reached_has_no_plan(name: str) -> None:
     question = CORNERS[name]
     source, target = question.specs(flattened((2, 4), ()))
