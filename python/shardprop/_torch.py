@@ -193,6 +193,14 @@ def forces_graph_plan() -> bool:
     return bool(_redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN)
 
 
+def forces_a_planner() -> bool:
+    """Has the program named one of torch's two planners for everything?
+
+    (``use_min_cost_redistribution_plan``, with True or False.)
+    """
+    return _redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN is not None
+
+
 # --- symbolic sizes ---------------------------------------------------------------------------
 
 
@@ -906,7 +914,6 @@ def flatten_dims(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh:
 
     Raises:
         ShardpropError: the dims have no names, without which torch makes none.
-        ValueError: torch's, where the names joined by "_" are the name of another dim.
     """
     names = mesh.mesh_dim_names
     if names is None:
@@ -915,7 +922,18 @@ def flatten_dims(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh:
             "flattens no other. Give mesh_dim_names to init_device_mesh."
         )
     found = flattened_mesh(mesh, mesh_dims)
-    return found or mesh[tuple(names[mesh_dim] for mesh_dim in mesh_dims)]._flatten()
+    if found is not None:
+        return found
+    chosen = tuple(names[mesh_dim] for mesh_dim in mesh_dims)
+    return mesh[chosen]._flatten(_unused_name(mesh, "_".join(chosen)))
+
+
+def _unused_name(mesh: DeviceMesh, name: str) -> str:
+    """`name`, as torch would call it, or with the first number that makes it another one's."""
+    root = mesh._get_root_mesh()
+    taken = {*(root.mesh_dim_names or ()), *root._flatten_mapping}
+    numbered = (f"{name}_{number}" for number in itertools.count(2))
+    return next(each for each in itertools.chain([name], numbered) if each not in taken)
 
 
 # Per mesh: how many flattened meshes its root had, of which none is ever taken away, and the names
