@@ -925,15 +925,23 @@ def flatten_dims(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh:
     if found is not None:
         return found
     chosen = tuple(names[mesh_dim] for mesh_dim in mesh_dims)
-    return mesh[chosen]._flatten(_unused_name(mesh, "_".join(chosen)))
+    return _flatten_under_a_free_name(mesh[chosen], "_".join(chosen))
 
 
-def _unused_name(mesh: DeviceMesh, name: str) -> str:
-    """`name`, as torch would call it, or with the first number that makes it another one's."""
-    root = mesh._get_root_mesh()
-    taken = {*(root.mesh_dim_names or ()), *root._flatten_mapping}
+def _flatten_under_a_free_name(part: DeviceMesh, name: str) -> DeviceMesh:
+    """`part` flattened under `name`, as torch would call it, or with the first number that makes
+    it a name which no dim and no other group has."""
+    root = part._get_root_mesh()
     numbered = (f"{name}_{number}" for number in itertools.count(2))
-    return next(each for each in itertools.chain([name], numbered) if each not in taken)
+    free = (n for n in itertools.chain([name], numbered) if n not in (root.mesh_dim_names or ()))
+    for each in free:
+        try:
+            return part._flatten(each)
+        except ValueError:
+            # torch's, before it opens anything, where another group has the name.
+            if each not in root._flatten_mapping:
+                raise
+    raise AssertionError("numbers do not end")
 
 
 # Per mesh: how many flattened meshes its root had, of which none is ever taken away, and the names

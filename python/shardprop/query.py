@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -157,6 +158,9 @@ def _decision(
         question = question_of(schema, meta, rule)
         _check_specs(op, question.operands, policy)
         choice = ask(rule, policy, choose)(question)
+        if isinstance(policy, OptimalPolicy) and math.isinf(choice.cost):
+            limit = policy.planner.memory_limit
+            raise ShardpropError(why_no_strategy(op, question.operands, limit))
         sharding = output_sharding(schema, question, choice)
     except (_core.RuleError, _core.Unsupported, NoStrategyError) as error:
         raise ShardpropError(f"{op}: {error}") from None

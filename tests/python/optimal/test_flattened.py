@@ -60,6 +60,14 @@ def test_where_a_name_is_taken_another_is_found() -> None:
     assert _torch.flattened_mesh(mesh, (0, 1)) is pair
 
 
+def test_another_group_of_the_same_name_stays() -> None:
+    mesh = mesh_over(2, 2, 2)
+    other = mesh["b", "c"]._flatten("a_b")
+    pair = _torch.flatten_dims(mesh, (0, 1))
+    assert pair.mesh_dim_names == ("a_b_2",)
+    assert _torch.flattened_mesh(mesh, (1, 2)) is other
+
+
 def test_nothing_is_held_of_a_mesh_that_is_gone() -> None:
     mesh = mesh_over(2, 2)
     mesh._flatten()

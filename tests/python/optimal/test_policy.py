@@ -54,6 +54,16 @@ def test_an_op_that_no_strategy_fits_raises() -> None:
     assert shardprop.stats().policy_fallbacks == {}
 
 
+def test_an_op_of_a_rule_of_ours_that_no_plan_fits_is_not_answered() -> None:
+    mesh = fresh_mesh(4)
+    softmax = torch.ops.aten._softmax.default
+    shardprop.enable(policy="optimal", topology=TOPOLOGY, memory_limit=100)
+    stays, moves = (spec_of(mesh, (64, 64), [S(dim)]) for dim in (0, 1))
+    assert shardprop.propagate(softmax, stays, 1, False).cost == 0.0
+    with pytest.raises(ShardpropError, match=r"_softmax\.default: No strategy .*memory_limit=100"):
+        shardprop.propagate(softmax, moves, 1, False)
+
+
 def test_the_limit_that_is_enabled_is_named_by_plan() -> None:
     mesh = fresh_mesh(4)
     ends = spec_of(mesh, (64, 64), [S(0)]), spec_of(mesh, (64, 64), [R])
