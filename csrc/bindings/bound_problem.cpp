@@ -16,13 +16,17 @@ enum Option : unsigned {
   kPrefersNoRedistribute = 4,
   kForceGraph = 8,
   kKeepAbsent = 16,
+  kAlwaysShards = 32,
 };
 
-std::vector<ShardKind> kinds_of(const Problem& problem, py::handle ask_kinds) {
-  bool plain = false;
+std::vector<ShardKind> kinds_of(const Problem& problem, py::handle ask_kinds, bool plain) {
   for (const Operand& operand : problem.operands) {
     // The order of several kinds is that of a Python set, which only Python knows.
-    if (has_strided(operand.layout)) return ask_kinds().cast<std::vector<ShardKind>>();
+    if (has_strided(operand.layout)) {
+      auto kinds = ask_kinds().cast<std::vector<ShardKind>>();
+      if (plain && std::find(kinds.begin(), kinds.end(), 0) == kinds.end()) kinds.push_back(0);
+      return kinds;
+    }
     for (int m = 0; m < operand.layout.ndim; ++m) plain |= operand.layout.placements[m].is_shard();
   }
   return plain ? std::vector<ShardKind>{0} : std::vector<ShardKind>{};
@@ -175,7 +179,7 @@ void BoundProblem::decode_table() {
   const RowTable table = with_replicate_row(rule.table, absent_outputs, keep_absent);
   added_row = table.rows() != rule.table.rows();
   refuse_odd_absences(table, problem, keep_absent);
-  const auto kinds = kinds_of(problem, arguments.ask_kinds);
+  const auto kinds = kinds_of(problem, arguments.ask_kinds, arguments.options & kAlwaysShards);
   expansion = fill_placeholders(table, kinds);
   problem.table = std::move(expansion.table);
   if (!problem.table.asks.empty()) decode_output_shapes();

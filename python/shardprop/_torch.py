@@ -193,6 +193,14 @@ def forces_graph_plan() -> bool:
     return bool(_redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN)
 
 
+def forces_a_planner() -> bool:
+    """Has the program named one of torch's two planners for everything?
+
+    (``use_min_cost_redistribution_plan``, with True or False.)
+    """
+    return _redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN is not None
+
+
 # --- symbolic sizes ---------------------------------------------------------------------------
 
 
@@ -906,7 +914,6 @@ def flatten_dims(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh:
 
     Raises:
         ShardpropError: the dims have no names, without which torch makes none.
-        ValueError: torch's, where the names joined by "_" are the name of another dim.
     """
     names = mesh.mesh_dim_names
     if names is None:
@@ -915,7 +922,26 @@ def flatten_dims(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh:
             "flattens no other. Give mesh_dim_names to init_device_mesh."
         )
     found = flattened_mesh(mesh, mesh_dims)
-    return found or mesh[tuple(names[mesh_dim] for mesh_dim in mesh_dims)]._flatten()
+    if found is not None:
+        return found
+    chosen = tuple(names[mesh_dim] for mesh_dim in mesh_dims)
+    return _flatten_under_a_free_name(mesh[chosen], "_".join(chosen))
+
+
+def _flatten_under_a_free_name(part: DeviceMesh, name: str) -> DeviceMesh:
+    """`part` flattened under `name`, as torch would call it, or with the first number that makes
+    it a name which no dim and no other group has."""
+    root = part._get_root_mesh()
+    numbered = (f"{name}_{number}" for number in itertools.count(2))
+    free = (n for n in itertools.chain([name], numbered) if n not in (root.mesh_dim_names or ()))
+    for each in free:
+        try:
+            return part._flatten(each)
+        except ValueError:
+            # torch's, before it opens anything, where another group has the name.
+            if each not in root._flatten_mapping:
+                raise
+    raise AssertionError("numbers do not end")
 
 
 # Per mesh: how many flattened meshes its root had, of which none is ever taken away, and the names

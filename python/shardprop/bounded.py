@@ -1,4 +1,4 @@
-"""A bounded map that forgets what was not used for long, and what all such maps hold."""
+"""A bounded map that forgets what was not used for long, and what all caches hold."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import threading
 import weakref
 from collections.abc import Hashable
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from .held_bytes import CacheStats, held_bytes
 
-__all__ = ["BoundedMap", "stats_of_maps"]
+__all__ = ["BoundedMap", "list_in_stats", "stats_of_maps"]
 
 V = TypeVar("V")
 
@@ -40,8 +40,7 @@ class BoundedMap(Generic[V]):
         # Reentrant: a signal handler may ask for a decision while this thread is writing.
         self._writing = threading.RLock()
         self._entries: dict[Hashable, _Entry[V]] = {}
-        with _registration:
-            _maps.add(self)
+        list_in_stats(self)
 
     def get(self, key: Hashable) -> V | None:
         """The value under `key`, which then counts as used."""
@@ -83,16 +82,33 @@ class BoundedMap(Generic[V]):
         return CacheStats(entries, self._capacity, bytes_held)
 
 
-# Maps outlive nothing: one that its owner dropped is no longer listed.
-_maps: weakref.WeakSet[BoundedMap[Any]] = weakref.WeakSet()
+class Cache(Protocol):
+    """What can be listed: a bounded map, or aught else that knows what it holds."""
+
+    @property
+    def name(self) -> str:
+        """Says what is held; those of one name are listed together."""
+
+    def stats(self) -> CacheStats:
+        """What is held now."""
+
+
+# Caches outlive nothing: one that its owner dropped is no longer listed.
+_caches: weakref.WeakSet[Cache] = weakref.WeakSet()
 _registration = threading.RLock()
 
 
-def stats_of_maps() -> dict[str, CacheStats]:
-    """What each bounded map of this process holds, by name; maps of one name together."""
+def list_in_stats(cache: Cache) -> None:
+    """List a cache in `stats_of_maps` as long as it lives."""
     with _registration:
-        maps = sorted(_maps, key=lambda held: held.name)
+        _caches.add(cache)
+
+
+def stats_of_maps() -> dict[str, CacheStats]:
+    """What each listed cache of this process holds, by name; those of one name together."""
+    with _registration:
+        caches = sorted(_caches, key=lambda held: held.name)
     found: dict[str, CacheStats] = {}
-    for held in maps:
+    for held in caches:
         found[held.name] = found.get(held.name, CacheStats(0, 0, 0)) + held.stats()
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 from . import _core, _torch
@@ -24,6 +25,7 @@ __all__ = [
     "OutputMeta",
     "Prepared",
     "Question",
+    "Verdict",
     "answer",
     "choose",
     "chosen",
@@ -42,11 +44,22 @@ _IN_PLACE, _ALLOW_UNEVEN, _PREFERS_NO_REDISTRIBUTE, _FORCE_GRAPH, _KEEP_ABSENT =
     1 << bit for bit in range(5)
 )
 
+
+class Verdict(IntEnum):
+    """What came of a search, with the numbers of csrc/core/problem.h."""
+
+    FOUND = 0
+    NO_STRATEGY = 1
+    NO_IN_PLACE_STRATEGY = 2
+    UNREACHABLE = 3
+    TOO_LARGE = 4
+
+
 _VERDICTS = {
-    1: "no strategy passes torch's filters",
-    2: "no strategy keeps the placements that an in-place op must keep",
-    3: "torch's planner finds no path",
-    4: "search too large",
+    Verdict.NO_STRATEGY: "no strategy passes torch's filters",
+    Verdict.NO_IN_PLACE_STRATEGY: "no strategy keeps the placements that an in-place op must keep",
+    Verdict.UNREACHABLE: "torch's planner finds no path",
+    Verdict.TOO_LARGE: "search too large",
 }
 
 
@@ -415,10 +428,10 @@ def chosen(
     Raises:
         As `answer` does.
     """
-    if verdict == 4:
-        raise _core.Unsupported(_VERDICTS[verdict])
-    if verdict != 0:
-        raise NoStrategyError(_VERDICTS[verdict])
+    if verdict == Verdict.TOO_LARGE:
+        raise _core.Unsupported(_VERDICTS[Verdict.TOO_LARGE])
+    if verdict != Verdict.FOUND:
+        raise NoStrategyError(_VERDICTS[Verdict(verdict)])
     outputs = prepared.outputs
     return Choice(
         placements[:outputs],

@@ -12,9 +12,9 @@ from . import _torch
 from ._torch import DeviceMesh, Partial, Placement
 from .errors import ShardpropError
 from .permutation import destinations
-from .plans import Step
+from .plans import Layout, Step
 
-__all__ = ["run"]
+__all__ = ["local_shape", "run"]
 
 
 def run(
@@ -96,18 +96,24 @@ class _Site:
     def logical_shape(self) -> list[int]:
         """The shape of the tensor that the step's mesh dims cut, on this rank: all other cuts of
         the layout before, in the order in which they are made."""
-        before = self.step.before
-        sizes = list(self.shape)
-        for tensor_dim, mesh_dims in before.shard_order:
-            for mesh_dim in mesh_dims:
-                if mesh_dim not in self.step.mesh_dims:
-                    sizes[tensor_dim] = _torch.local_size(
-                        before.placements[mesh_dim],
-                        sizes[tensor_dim],
-                        self.whole.size(mesh_dim),
-                        _torch.coordinate_on(self.whole, mesh_dim),
-                    )
-        return sizes
+        return local_shape(self.step.before, self.shape, self.whole, self.step.mesh_dims)
+
+
+def local_shape(
+    layout: Layout, shape: Sequence[int], mesh: DeviceMesh, without: Sequence[int] = ()
+) -> list[int]:
+    """What this rank holds of a tensor of `shape`, were it not cut on the mesh dims `without`."""
+    sizes = list(shape)
+    for tensor_dim, mesh_dims in layout.shard_order:
+        for mesh_dim in mesh_dims:
+            if mesh_dim not in without:
+                sizes[tensor_dim] = _torch.local_size(
+                    layout.placements[mesh_dim],
+                    sizes[tensor_dim],
+                    mesh.size(mesh_dim),
+                    _torch.coordinate_on(mesh, mesh_dim),
+                )
+    return sizes
 
 
 def _site(step: Step, mesh: DeviceMesh, shape: Sequence[int]) -> _Site:
@@ -139,13 +145,22 @@ def _all_gather(local: torch.Tensor, at: _Site) -> torch.Tensor:
 def _all_reduce(local: torch.Tensor, at: _Site) -> torch.Tensor:
     src, scale = _merged(at)
     reduced = _torch.reduce(src, local, at.mesh, at.mesh_dim)
-    return reduced if scale == 1 else reduced / scale
+    return _divided(reduced, scale)
 
 
 def _reduce_scatter(local: torch.Tensor, at: _Site) -> torch.Tensor:
     src, scale = _merged(at)
     reduced = _torch.reduce_scatter(src, at.dst, local, at.mesh, at.mesh_dim)
-    return reduced if scale == 1 else reduced / scale
+    return _divided(reduced, scale)
+
+
+def _divided(summed: torch.Tensor, scale: int) -> torch.Tensor:
+    """A sum made an average, of the same dtype: integers as torch averages them on one mesh dim."""
+    if scale == 1:
+        return summed
+    if summed.is_floating_point() or summed.is_complex():
+        return summed / scale
+    return torch.div(summed, scale, rounding_mode="trunc").to(summed.dtype)
 
 
 def _merged(at: _Site) -> tuple[Placement, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
@@ -10,32 +10,60 @@ from typing import Any
 from .cost_model import Price
 from .errors import ShardpropError
 from .exact import ExactPlanner
+from .finite import is_finite_number
 from .policy import OptimalPolicy, Policy, TorchPolicy
 from .stats import Recorder
 from .topology import PRESETS, CostSource, load_topology
 
-__all__ = ["TopologyLike", "exact_planner", "make_policy"]
+__all__ = [
+    "TopologyLike",
+    "exact_planner",
+    "forget_planners",
+    "make_policy",
+    "planner_for_plans",
+]
 
 # What a topology may be given as.
 TopologyLike = str | PathLike[str] | Mapping[str, Any] | CostSource | Price
 
 
-def make_policy(name: str, as_torch: TorchPolicy, recorder: Recorder, **settings: Any) -> Policy:
+# The settings of policy "optimal" where `enable` is not given them.
+_NOT_GIVEN: Mapping[str, object] = {
+    "topology": None,
+    "memory_limit": None,
+    "create_groups": False,
+    "output_weight": 0,
+}
+
+_PLANNERS_HELD = 16
+
+# More would have the core's prices of plans, in whole picoseconds, overflow.
+_MOST_OUTPUT_WEIGHT = 1e6
+
+
+def make_policy(
+    name: str, as_torch: TorchPolicy, recorder: Recorder, *, strict: bool, **settings: Any
+) -> Policy:
     """The policy of that name; `settings` are the arguments of `exact_planner`.
 
     Raises:
         ShardpropError: an unknown policy, settings that are not for it, or as `exact_planner`.
     """
-    given = {key: value for key, value in settings.items() if value is not None}
     if name == "torch":
+        given = [key for key, value in settings.items() if not _is_default(key, value)]
         if given:
             raise ShardpropError(
                 f"Expected {', '.join(given)} with policy 'optimal' alone, got policy 'torch'."
             )
         return as_torch
     if name == "optimal":
-        return OptimalPolicy(exact_planner(**given), as_torch, recorder)
+        return OptimalPolicy(exact_planner(**settings), as_torch, recorder, strict)
     raise ShardpropError(f"Expected policy 'torch' or 'optimal', got {name!r}.")
+
+
+def _is_default(key: str, value: object) -> bool:
+    default = _NOT_GIVEN[key]
+    return value is default or (key == "output_weight" and is_finite_number(value) and value == 0)
 
 
 def exact_planner(
@@ -54,11 +82,14 @@ def exact_planner(
             "Expected a topology with policy 'optimal', got none: it has to know what collectives "
             f"cost. Presets: {', '.join(PRESETS)}."
         )
-    if memory_limit is not None and not (_is_number(memory_limit) and memory_limit > 0):
+    if memory_limit is not None and not (is_finite_number(memory_limit) and memory_limit > 0):
         raise ShardpropError(f"memory_limit: Expected bytes above 0, got {memory_limit!r}.")
-    if not (_is_number(output_weight) and output_weight >= 0):
+    if not isinstance(create_groups, bool):
+        raise ShardpropError(f"create_groups: Expected True or False, got {create_groups!r}.")
+    if not (is_finite_number(output_weight) and 0 <= output_weight <= _MOST_OUTPUT_WEIGHT):
         raise ShardpropError(
-            f"output_weight: Expected a finite number of 0 and more, got {output_weight!r}."
+            f"output_weight: Expected a number from 0 to {_MOST_OUTPUT_WEIGHT:.0f}, got "
+            f"{output_weight!r}."
         )
     return ExactPlanner(
         load_topology(topology),
@@ -68,6 +99,25 @@ def exact_planner(
     )
 
 
-def _is_number(value: object) -> bool:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)  # type: ignore[arg-type]
+def planner_for_plans(topology: TopologyLike | None, memory_limit: float | None) -> ExactPlanner:
+    """A planner for `query.plan`; under a preset the one that was made before, if any.
+
+    Raises:
+        ShardpropError: as `exact_planner` does.
+    """
+    if not isinstance(topology, str) or topology not in PRESETS:
+        return exact_planner(topology, memory_limit)
+    try:
+        return _planner_under_preset(topology, memory_limit)
+    except TypeError:  # a limit without a hash: no number
+        return exact_planner(topology, memory_limit)
+
+
+@functools.lru_cache(_PLANNERS_HELD, typed=True)
+def _planner_under_preset(name: str, memory_limit: float | None) -> ExactPlanner:
+    return exact_planner(name, memory_limit)
+
+
+def forget_planners() -> None:
+    """Forget the planners made for `query.plan`."""
+    _planner_under_preset.cache_clear()

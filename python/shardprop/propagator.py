@@ -20,7 +20,7 @@ from .errors import ShardpropError
 from .hook import install, uninstall
 from .kinds import has_strided
 from .policy import Policy, TorchPolicy
-from .policy_settings import TopologyLike, make_policy
+from .policy_settings import TopologyLike, forget_planners, make_policy
 from .redistribution import Redistribution
 from .registered import RegisteredRule
 from .rules.views import forget_dim_maps
@@ -154,12 +154,13 @@ def enable(
             JSON file (docs/cost-models.md), a topology, or a function (collective, mesh dims,
             ranks, wire bytes) -> microseconds.
         memory_limit: For ``"optimal"``: bytes that a rank may hold at once during a step of a plan.
+            Where no plan keeps to it, an op or a redistribution raises.
         create_groups: For ``"optimal"``: flatten every set of mesh dims that has no process group
             yet, when a mesh is first met. All ranks of its root mesh have to come by.
         output_weight: For ``"optimal"``: what part of the price of reducing an output's pending
-            partials (1.0: all of it) is counted with a decision that leaves them.
+            partials (1.0: all of it; at most 1e6) is counted with a decision that leaves them.
         strict: Raise instead of going to torch's code where the core declines an op that has a
-            single-dim rule.
+            single-dim rule, and where policy ``"optimal"`` has no answer.
 
     Raises:
         ShardpropError: an unknown policy or topology, a topology with a fault, or settings of
@@ -168,10 +169,11 @@ def enable(
     settings = {
         "topology": topology,
         "memory_limit": memory_limit,
-        "create_groups": create_groups or None,
-        "output_weight": output_weight or None,
+        "create_groups": create_groups,
+        "output_weight": output_weight,
     }
-    _install(_Terms(make_policy(policy, _as_torch, _recorder, **settings), strict))
+    made = make_policy(policy, _as_torch, _recorder, strict=strict, **settings)
+    _install(_Terms(made, strict))
 
 
 def _install(terms: _Terms) -> None:
@@ -249,6 +251,7 @@ def reset_stats() -> None:
 def clear_caches() -> None:
     """Forget plans and decisions, ours and torch's."""
     _terms.policy.clear()
+    forget_planners()
     decomposer.clear()
     metadata.forget()
     forget_dim_maps()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +12,17 @@ from ._torch import DTensorSpec, OpOverload, OutputSharding, Placement
 from .decision import ReadOut, ask, question_of, rule_of
 from .engine import Choice, NoStrategyError, Question, prepare
 from .errors import ShardpropError
-from .exact import ExactPlanner
+from .exact import ExactPlanner, NotReached
 from .metadata import output_meta
+from .no_plan import why_no_plan, why_no_strategy
 from .op_facts import op_facts
 from .outputs import output_sharding
-from .plans import Step
 from .policy import OptimalPolicy, Policy
-from .policy_settings import TopologyLike, exact_planner
+from .policy_settings import TopologyLike, planner_for_plans
 from .propagator import current_policy, redistribution
 from .redistribute_plan import Plan
+from .rules import FollowRule
+from .spec_checks import check_ends, check_spec, refuse_mixed_partials
 
 __all__ = ["Decision", "plan", "propagate", "propagate_toward", "redistribute_cost"]
 
@@ -48,20 +51,14 @@ class Decision:
     output_cost: float = 0.0
 
 
-def _check_specs(op: OpOverload, specs: list[DTensorSpec]) -> None:
+def _check_specs(op: OpOverload, specs: list[DTensorSpec], policy: Policy) -> None:
     if not specs:
         raise ShardpropError(f"{op}: Expected a DTensorSpec among the arguments, got none.")
     for index, spec in enumerate(specs):
-        if spec.tensor_meta is None:
-            raise ShardpropError(
-                f"{op}, operand {index}: Expected a spec with tensor metadata, got None. Pass "
-                "tensor_meta=TensorMeta(shape, stride, dtype) to DTensorSpec."
-            )
-        if len(spec.placements) != spec.mesh.ndim:
-            raise ShardpropError(
-                f"{op}, operand {index}: Expected {spec.mesh.ndim} placements, one for each mesh "
-                f"dim, got {len(spec.placements)}."
-            )
+        check_spec(f"{op}, operand {index}", spec)
+        if isinstance(policy, OptimalPolicy):
+            # torch decides on them, but moves them not.
+            refuse_mixed_partials(f"{op}, operand {index}", spec)
 
 
 def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
@@ -76,9 +73,15 @@ def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
 
     Raises:
         ShardpropError: there is no rule, the rule is malformed, the operands do not fit together,
-            or no strategy is valid; the message names operator and operand.
+            or no strategy is valid; the message names operator and operand. Under policy
+            ``"optimal"`` also where it has no answer: torch's is never given in its place.
     """
-    return _decision(op, args, kwargs, current_policy().choose)
+    policy = current_policy()
+    return _decision(op, args, kwargs, _strictly(policy))
+
+
+def _strictly(policy: Policy) -> Policy:
+    return policy.strictly() if isinstance(policy, OptimalPolicy) else policy
 
 
 def propagate_toward(
@@ -100,25 +103,43 @@ def propagate_toward(
         **kwargs: See there.
 
     Raises:
-        ShardpropError: as `propagate` does; or policy ``"optimal"`` is not enabled, or there are
-            not as many consumers as outputs.
+        ShardpropError: as `propagate` does; or policy ``"optimal"`` is not enabled, the consumers
+            do not fit the outputs, or the op's outputs follow its operands without a choice among
+            strategies.
     """
     policy = current_policy()
     if not isinstance(policy, OptimalPolicy):
         raise ShardpropError("Expected policy 'optimal' to be enabled, got policy 'torch'.")
+    if not isinstance(consumers, (list, tuple)) or isinstance(consumers, DTensorSpec):
+        raise ShardpropError(
+            f"consumers: Expected a list of a DTensorSpec or None for each output, got {consumers}."
+        )
+    if isinstance(rule_of(op), FollowRule):
+        raise ShardpropError(
+            f"{op}: Expected an op that is decided by strategies, got one whose outputs follow its "
+            "operands: what their consumers want changes nothing. Ask propagate."
+        )
+    strict = policy.strictly()
 
     def choose(question: Question, rule: Any) -> Choice:
-        return policy.planner.choose(question, prepare(question, rule), consumers, 1.0)
+        prepared = prepare(question, rule)
+        try:
+            return strict.planner.choose(question, prepared, consumers, 1.0)
+        except NotReached:
+            limit = strict.planner.memory_limit
+            raise ShardpropError(why_no_strategy(op, question.operands, limit)) from None
 
-    return _decision(op, args, kwargs, choose)
+    return _decision(op, args, kwargs, strict, choose)
 
 
 def _decision(
     op: OpOverload,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    choose: Callable[[Question, Any], Choice],
+    policy: Policy,
+    choose: Callable[[Question, Any], Choice] | None = None,
 ) -> Decision:
+    """The decision of `policy`; `choose`, if given, stands in for its own."""
     rule = rule_of(op)
     if isinstance(rule, ReadOut):
         raise ShardpropError(f"{op}: Expected an op on tensors, got one that reads a number out.")
@@ -129,14 +150,17 @@ def _decision(
         )
     schema = registry.op_schema(op, args, kwargs)
     question_specs = [*schema.args_spec]
-    _check_specs(op, question_specs)
+    _check_specs(op, question_specs, policy)
     if op_facts(op).is_list_op:
         raise ShardpropError(f"{op}: Expected an op on single tensors, got a list op.")
     try:
         meta = output_meta(schema)
         question = question_of(schema, meta, rule)
-        _check_specs(op, question.operands)
-        choice = ask(rule, current_policy(), choose)(question)
+        _check_specs(op, question.operands, policy)
+        choice = ask(rule, policy, choose)(question)
+        if isinstance(policy, OptimalPolicy) and math.isinf(choice.cost):
+            limit = policy.planner.memory_limit
+            raise ShardpropError(why_no_strategy(op, question.operands, limit))
         sharding = output_sharding(schema, question, choice)
     except (_core.RuleError, _core.Unsupported, NoStrategyError) as error:
         raise ShardpropError(f"{op}: {error}") from None
@@ -169,35 +193,34 @@ def plan(
             the policy that is enabled, or ``"optimal"`` where a topology is given.
         topology: As in `enable`; None: the one that is enabled with policy ``"optimal"``, and
             torch's ring model (``"torch"``) for policy ``"torch"``.
-        memory_limit: For ``"optimal"``: bytes that a rank may hold at once during a step.
+        memory_limit: For ``"optimal"``: bytes that a rank may hold at once during a step. None: the
+            limit that is enabled where the enabled topology counts, too; else any.
 
     Raises:
-        ShardpropError: two meshes, a rank outside the mesh, a spec without metadata, no plan, a
-            topology with a fault, or (policy ``"torch"``) a plan of torch's that moves wrong data.
+        ShardpropError: what is no spec or has no metadata, two meshes, shapes or dtypes, mixed
+            partials, a rank outside the mesh, no plan, a topology with a fault, or (policy
+            ``"torch"``) a plan of torch's that moves wrong data.
     """
-    for name, spec in (("src", src), ("dst", dst)):
-        if spec.tensor_meta is None:
-            raise ShardpropError(f"{name}: Expected a spec with tensor metadata, got None.")
-    if src.mesh is not dst.mesh and src.mesh != dst.mesh:
-        raise ShardpropError("Expected two specs on one mesh, got two meshes.")
+    check_ends(src, dst)
     current = current_policy()
     if policy is None:
         policy = current.name if topology is None else "optimal"
+    if policy not in ("torch", "optimal"):
+        raise ShardpropError(f"Expected policy 'torch' or 'optimal', got {policy!r}.")
+    if policy == "torch" and memory_limit is not None:
+        raise ShardpropError("Expected memory_limit with policy 'optimal' alone.")
     try:
         if policy == "torch":
-            if memory_limit is not None:
-                raise ShardpropError("Expected memory_limit with policy 'optimal' alone.")
-            steps: Sequence[Step] | None = exact_planner(topology or "torch").priced(
-                src, dst, redistribution.merged(src, dst)
-            )
-        elif policy == "optimal":
-            steps = _planner(current, topology, memory_limit).steps(src, dst)
+            planner = planner_for_plans("torch" if topology is None else topology, None)
+            steps = planner.priced(src, dst, redistribution.merged(src, dst))
         else:
-            raise ShardpropError(f"Expected policy 'torch' or 'optimal', got {policy!r}.")
+            planner = _planner(current, topology, memory_limit)
+            found = planner.steps(src, dst)
+            if found is None:
+                raise ShardpropError(why_no_plan(src, dst, planner.memory_limit))
+            steps = found
     except _core.Unsupported as reason:
         raise ShardpropError(f"Expected specs that the core models, got a {reason}.") from None
-    if steps is None:
-        raise ShardpropError(_why_no_plan(src, dst, memory_limit))
     return Plan(src, dst, tuple(steps), policy)
 
 
@@ -206,18 +229,11 @@ def _planner(
 ) -> ExactPlanner:
     """The planner that is enabled, if it is the one asked for, or one of its own."""
     if not isinstance(current, OptimalPolicy):
-        return exact_planner(topology, memory_limit)
+        return planner_for_plans(topology, memory_limit)
     if topology is None and memory_limit is None:
         return current.planner
-    return exact_planner(topology or current.planner.topology, memory_limit)
-
-
-def _why_no_plan(src: DTensorSpec, dst: DTensorSpec, memory_limit: float | None) -> str:
-    limit = "" if memory_limit is None else f" that holds at most {memory_limit:.0f} bytes"
-    return (
-        f"No plan{limit} from {src.placements} to {dst.placements} on a mesh of "
-        f"{tuple(src.mesh.shape)}. Only a sum, an average, a minimum or a maximum can be made of "
-        "replicated data, beside partials that it mixes with; raise memory_limit if it is set."
+    return planner_for_plans(
+        current.planner.topology if topology is None else topology, memory_limit
     )
 
 
@@ -228,6 +244,7 @@ def redistribute_cost(src: DTensorSpec, dst: DTensorSpec) -> float:
     refuses it); under policy ``"optimal"`` that of the cheapest plan (``inf`` where there is none).
 
     Raises:
+        ShardpropError: policy ``"optimal"`` is enabled with ``strict``, and has no answer.
         AssertionError: torch's graph planner finds no path.
     """
     return current_policy().cost(src, dst)

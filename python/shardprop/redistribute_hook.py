@@ -18,14 +18,19 @@ __all__ = ["layout_text", "plan_text", "redistribute_with"]
 PlanOf = Callable[[DTensorSpec, DTensorSpec], Sequence[Step] | None]
 
 
-def redistribute_with(plan_of: PlanOf) -> Callable[..., torch.Tensor]:
+def redistribute_with(
+    plan_of: PlanOf, between_ops: Callable[[], None] | None = None
+) -> Callable[..., torch.Tensor]:
     """What can stand in for torch's ``redistribute_local_tensor`` (`_torch.install_redistribute`).
 
     torch's own runs where it refuses or has nothing to do on this rank, where the program asks for
-    one of torch's planners, where one rank traces for all, and where there is no plan.
+    one of torch's planners (by argument or ``use_min_cost_redistribution_plan``), where one rank
+    traces for all, and where there is no plan.
 
     Args:
         plan_of: The steps from the first spec to the second, the same on every rank; or None.
+        between_ops: Called after planning where the program itself redistributes: then torch's
+            dispatcher is not in the midst of an op.
     """
 
     def redistribute_local_tensor(
@@ -40,10 +45,13 @@ def redistribute_with(plan_of: PlanOf) -> Callable[..., torch.Tensor]:
         steps = None
         if (
             use_graph_based_transform is None
+            and not _torch.forces_a_planner()
             and not _torch.plans_for_any_rank()
             and _torch.is_redistributed_here(current_spec, target_spec)
         ):
             steps = plan_of(current_spec, target_spec)
+            if is_explicit and between_ops is not None:
+                between_ops()
         if steps is None:
             return _torch.torch_redistribute(
                 local_tensor,

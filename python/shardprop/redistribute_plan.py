@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import torch
 
-from ._torch import DTensorSpec
+from . import _torch
+from ._torch import DTensor, DTensorSpec
 from .cost_model import COLLECTIVES
-from .execution import run
+from .errors import ShardpropError
+from .execution import local_shape, run
 from .plans import Step
 from .redistribute_hook import plan_text
 
@@ -66,14 +68,41 @@ class Plan:
 
         A rank outside the mesh gets its tensor back.
 
+        Args:
+            local_tensor: What this rank holds under `src`; a meta or fake tensor, too.
+
         Raises:
-            ShardpropError: a step needs a flattened mesh that is gone.
+            ShardpropError: another tensor; or a step needs a flattened mesh that is gone.
             Exception: what torch's collectives raise.
         """
         mesh = self.src.mesh
+        self._check(local_tensor)
         if mesh.get_coordinate() is None:
             return local_tensor
         return run(self.steps, local_tensor, mesh, self.src.shape)
+
+    def _check(self, local: object) -> None:
+        if not isinstance(local, torch.Tensor) or isinstance(local, DTensor):
+            raise ShardpropError(
+                f"local_tensor: Expected this rank's torch.Tensor, got a {type(local).__name__}"
+                f"{': pass its to_local()' if isinstance(local, DTensor) else ''}."
+            )
+        meta = self.src.tensor_meta
+        if meta is not None and local.dtype != meta.dtype:
+            raise ShardpropError(
+                f"local_tensor: Expected the dtype of src, {meta.dtype}, got {local.dtype}."
+            )
+        mesh = self.src.mesh
+        if not self.steps or mesh.get_coordinate() is None:
+            return
+        if _torch.in_local_tensor_mode() or _torch.may_be_symbolic():
+            return  # the sizes are no plain numbers
+        expected = local_shape(self.steps[0].before, self.src.shape, mesh)
+        if list(local.shape) != expected:
+            raise ShardpropError(
+                f"local_tensor: Expected what this rank holds under src, {tuple(expected)}, got "
+                f"{tuple(local.shape)}."
+            )
 
     def __str__(self) -> str:
         if not self.steps:

@@ -47,7 +47,7 @@ TRACED_TURNS, BYTES_TRACED = 30, 64 * 1024
 @pytest.fixture
 def small_caches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     shardprop.clear_caches()
-    for held in list(bounded._maps):
+    for held in [each for each in bounded._caches if isinstance(each, bounded.BoundedMap)]:
         monkeypatch.setattr(held, "_capacity", CAPACITY)
     yield
     shardprop.clear_caches()

@@ -11,6 +11,7 @@ from .groups import CostSource
 from .links import Link, Measured, PerCollective
 from .loading import load_topology
 from .presets import PRESETS
+from .sources import cost_model_on
 from .topology import Between, Group, Memory, Node, Topology
 from .torch_model import TorchTopology
 
@@ -27,5 +28,6 @@ __all__ = [
     "PerCollective",
     "Topology",
     "TorchTopology",
+    "cost_model_on",
     "load_topology",
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .._torch import DeviceMesh
 from ..cost_model import COLLECTIVES, CostModel, GroupCosts, Line, Price
 from ..errors import ShardpropError
+from ..finite import is_finite_number
 from .groups import groups_of
 from .links import us_per_byte
 from .topology import Memory
@@ -21,17 +22,32 @@ class _CheckedPrice:
     """A user's function whose answers are looked at before they are believed."""
 
     price: Price
+    _of_thread: threading.local = field(
+        default_factory=threading.local, init=False, repr=False, compare=False
+    )
 
     def __call__(
         self, collective: str, mesh_dims: tuple[int, ...], ranks: int, wire_bytes: int
     ) -> float:
-        us = self.price(collective, mesh_dims, ranks, wire_bytes)
-        if isinstance(us, (int, float)) and math.isfinite(us) and us >= 0:
+        call = f"callback({collective!r}, {mesh_dims}, {ranks}, {wire_bytes})"
+        inside = getattr(self._of_thread, "call", None)
+        if inside is not None:
+            raise ShardpropError(
+                f"{call}: Expected a function that needs no price itself, got asked for one inside "
+                f"{inside}. Run no op on DTensors in it, and ask for no plan."
+            )
+        self._of_thread.call = call
+        try:
+            us: object = self.price(collective, mesh_dims, ranks, wire_bytes)
+        except Exception as error:
+            raise ShardpropError(
+                f"{call}: Expected microseconds, got {type(error).__name__}: {error}"
+            ) from error
+        finally:
+            self._of_thread.call = None
+        if is_finite_number(us) and us >= 0:
             return float(us)
-        raise ShardpropError(
-            f"callback({collective!r}, {mesh_dims}, {ranks}, {wire_bytes}): Expected microseconds, "
-            f"a number of at least 0, got {us!r}."
-        )
+        raise ShardpropError(f"{call}: Expected microseconds, a number of at least 0, got {us!r}.")
 
 
 @dataclass(frozen=True)
@@ -55,7 +71,8 @@ class CallbackTopology:
 
         Raises:
             ShardpropError: a flattened group is not one of ascending mesh dims; later, from the
-                callback of the model: the function's answer is no number of at least 0.
+                callback of the model: the function raises or needs a price itself, or its answer is
+                no number of at least 0.
         """
         nothing = tuple(Line(0.0, 0.0) for _ in COLLECTIVES)
         memory = self.memory

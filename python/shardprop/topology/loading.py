@@ -42,6 +42,10 @@ def load_topology(
         return topology_at(Spot(document, "", topology.to_json()), topology.name, topology.origin)
     if isinstance(topology, Mapping):
         return topology_at(Spot("topology", "", topology), "topology")
+    if isinstance(topology, type):
+        raise ShardpropError(
+            f"Expected a topology or a function, got the class {topology.__name__}: make one of it."
+        )
     if hasattr(topology, "on"):
         return topology
     if callable(topology):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 
-import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._redistribute import (
@@ -54,10 +53,19 @@ def test_a_part_of_a_mesh_has_the_groups_of_its_own_dims() -> None:
     assert _torch.flattened_groups(mesh) == ((0, 1), (1, 2))
 
 
-def test_a_name_that_is_taken_is_refused_by_torch() -> None:
+def test_where_a_name_is_taken_another_is_found() -> None:
     mesh = DeviceMesh("cpu", torch.arange(8).reshape(2, 2, 2), mesh_dim_names=("a", "b", "a_b"))
-    with pytest.raises(ValueError, match="a_b already exists"):
-        _torch.flatten_dims(mesh, (0, 1))
+    pair = _torch.flatten_dims(mesh, (0, 1))
+    assert pair.mesh_dim_names == ("a_b_2",)
+    assert _torch.flattened_mesh(mesh, (0, 1)) is pair
+
+
+def test_another_group_of_the_same_name_stays() -> None:
+    mesh = mesh_over(2, 2, 2)
+    other = mesh["b", "c"]._flatten("a_b")
+    pair = _torch.flatten_dims(mesh, (0, 1))
+    assert pair.mesh_dim_names == ("a_b_2",)
+    assert _torch.flattened_mesh(mesh, (1, 2)) is other
 
 
 def test_nothing_is_held_of_a_mesh_that_is_gone() -> None:

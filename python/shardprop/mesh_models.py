@@ -1,0 +1,149 @@
+"""The core's cost models of meshes under one topology, as the flattened groups come and go."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+
+from . import _core, _torch
+from ._torch import DeviceMesh
+from .bounded import list_in_stats
+from .cost_model import CostModel
+from .errors import ShardpropError
+from .group_creation import create_groups
+from .held_bytes import CacheStats
+from .topology import CostSource, cost_model_on
+
+__all__ = ["MeshModels"]
+
+
+class _Models:
+    """The core's cost models of one mesh: with its flattened groups, and without any."""
+
+    def __init__(self, model: CostModel, flattened: tuple[tuple[int, ...], ...]) -> None:
+        self.flattened = flattened
+        self.merging = _in_core(model, len(model.sizes))
+        self.single = _in_core(model, 1)
+
+
+def _in_core(model: CostModel, most_mesh_dims: int) -> _core.CostModel:
+    """The core's form of a cost model, without the groups of more mesh dims."""
+    try:
+        groups = [
+            (group.mesh_dims, [(line.fixed_us, line.us_per_byte) for line in group.lines])
+            for group in model.groups
+            if len(group.mesh_dims) <= most_mesh_dims
+        ]
+        return _core.CostModel(
+            model.sizes,
+            groups,
+            model.kernel_us,
+            model.memory_us_per_byte,
+            model.all_to_all_gathers,
+            model.callback,
+        )
+    except _core.CostError as error:
+        raise ShardpropError(f"topology: {error}") from None
+    except (AttributeError, TypeError) as error:
+        raise ShardpropError(
+            f"topology: Expected a CostModel of numbers and tuples, got {model!r}."
+        ) from error
+
+
+class _OfMesh:
+    """What is known of one mesh.
+
+    Attributes:
+        mesh: The mesh, which is not kept alive.
+        groups_made: Is nothing left to open?
+        models: None until they are asked for.
+        merging: Were collectives merged when they were asked for last?
+    """
+
+    def __init__(self, mesh: weakref.ref[DeviceMesh], groups_made: bool) -> None:
+        self.mesh = mesh
+        self.groups_made = groups_made
+        self.models: _Models | None = None
+        self.merging = True
+
+
+class MeshModels:
+    """What a topology says of each mesh; it keeps no mesh alive.
+
+    Args:
+        topology: What collectives and local work cost.
+        create_groups: Flatten what can be flattened when a mesh is first met.
+
+    Attributes:
+        outdated: Have a mesh's groups changed since decisions were taken, or was merging switched?
+            Whoever forgets these decisions sets it back.
+    """
+
+    name = "bounds of exact plans"
+
+    def __init__(self, topology: CostSource, create_groups: bool) -> None:
+        self.outdated = False
+        self._topology = topology
+        self._creates_groups = create_groups
+        self._of_mesh: dict[int, _OfMesh] = {}
+        list_in_stats(self)
+
+    def clear(self) -> None:
+        """Forget what the topology says of each mesh."""
+        self._of_mesh.clear()
+
+    def of(self, mesh: DeviceMesh) -> _core.CostModel:
+        """The cost model of a mesh, with its flattened groups unless the program forbids to merge.
+
+        Raises:
+            ShardpropError: the topology does not fit the mesh, or a group could not be opened.
+            _core.Unsupported: a mesh of no dims, or of more than 8.
+        """
+        known = self._known(mesh)
+        if not known.groups_made:
+            # Tried once, even where it fails: not every later op is to fail as well.
+            known.groups_made = True
+            known.groups_made = create_groups(mesh)
+        flattened = _torch.flattened_groups(mesh)
+        merging = not _torch.merging_disabled()
+        if known.models is None:
+            known.models = self._ask(mesh, flattened)
+        elif known.models.flattened != flattened:
+            known.models = self._ask(mesh, flattened)
+            self.outdated = True
+        elif known.merging != merging and flattened:
+            self.outdated = True
+        known.merging = merging
+        return known.models.merging if merging else known.models.single
+
+    def _ask(self, mesh: DeviceMesh, flattened: tuple[tuple[int, ...], ...]) -> _Models:
+        return _Models(cost_model_on(self._topology, mesh, flattened), flattened)
+
+    def _known(self, mesh: DeviceMesh) -> _OfMesh:
+        # By identity: equal meshes may have other flattened groups.
+        key = id(mesh)
+        known = self._of_mesh.get(key)
+        if known is None or known.mesh() is not mesh:
+            known = _OfMesh(weakref.ref(mesh, self._forgetter(key)), not self._creates_groups)
+            self._of_mesh[key] = known
+        return known
+
+    def _forgetter(self, key: int) -> Callable[[object], None]:
+        """Forgets a mesh that is gone; it keeps nobody alive and dies with the entry."""
+        models = weakref.ref(self)
+
+        def forget(_: object) -> None:
+            living = models()
+            if living is not None:
+                living._of_mesh.pop(key, None)
+
+        return forget
+
+    def stats(self) -> CacheStats:
+        """The models held, and what the core has found out under them."""
+        made = [known.models for known in list(self._of_mesh.values()) if known.models is not None]
+        models = [model for each in made for model in (each.merging, each.single)]
+        held = sum(sys.getsizeof(model) + getattr(model, "nbytes", 0) for model in models)
+        # As many as there are meshes.
+        return CacheStats(len(models), len(models), held)

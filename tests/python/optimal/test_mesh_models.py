@@ -1,0 +1,135 @@
+"""What a planner keeps of meshes, and that it keeps neither these nor itself alive."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor._redistribute import (
+    disable_redistribute_transform_optimization as no_merging,
+)
+
+import shardprop
+from shardprop import ShardpropError, _torch
+from shardprop.bounded import stats_of_maps
+from shardprop.mesh_models import MeshModels
+from shardprop.policy_settings import exact_planner, forget_planners, planner_for_plans
+from shardprop.topology import load_topology
+
+from ..specs import R, S, spec_of
+from .enabled import TOPOLOGY, dtensor, fresh_mesh
+
+NAME = MeshModels.name
+
+
+def models() -> MeshModels:
+    return MeshModels(load_topology(TOPOLOGY), create_groups=False)
+
+
+@pytest.fixture
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """A 1 for each time that torch's decisions are forgotten, after policy optimal is enabled."""
+    times: list[int] = []
+    with shardprop.enabled(policy="optimal", topology=TOPOLOGY):
+        forget = _torch.forget_decisions
+        monkeypatch.setattr(_torch, "forget_decisions", lambda: times.append(1) or forget())
+        yield times
+        monkeypatch.undo()
+
+
+def gathered(mesh: DeviceMesh) -> None:
+    dtensor(mesh, (2, 8), [S(0), S(0)]).redistribute(placements=[R, R])
+
+
+def test_a_model_is_made_once_until_the_groups_change() -> None:
+    mesh, held = fresh_mesh(2, 2), models()
+    first = held.of(mesh)
+    assert held.of(mesh) is first and not held.outdated
+    mesh._flatten()
+    assert held.of(mesh) is not first and held.outdated
+
+
+def test_a_switch_of_merging_counts_where_there_is_something_to_merge() -> None:
+    mesh, held = fresh_mesh(2, 2), models()
+    held.of(mesh)
+    with no_merging():
+        held.of(mesh)
+    assert not held.outdated
+    flat = fresh_mesh(2, 2)
+    flat._flatten()
+    held.of(flat)
+    with no_merging():
+        held.of(flat)
+    assert held.outdated
+
+
+def test_torch_forgets_decisions_after_a_flatten_when_the_program_redistributes(
+    forgotten: list[int],
+) -> None:
+    mesh = fresh_mesh(2, 2)
+    gathered(mesh)
+    gathered(mesh)
+    assert forgotten == []
+    mesh._flatten()
+    gathered(mesh)
+    gathered(mesh)
+    assert forgotten == [1]
+
+
+def test_torch_forgets_none_in_the_midst_of_an_op(forgotten: list[int]) -> None:
+    mesh = fresh_mesh(2, 2)
+    x, y = dtensor(mesh, (2, 8), [S(0), S(0)]), dtensor(mesh, (8, 2), [S(1), S(1)])
+    x + y
+    mesh._flatten()
+    x - y
+    assert forgotten == []
+    gathered(mesh)
+    assert forgotten == [1]
+
+
+def test_neither_a_mesh_nor_a_planner_is_kept_alive() -> None:
+    mesh, planner = fresh_mesh(2, 2), exact_planner(TOPOLOGY)
+    ends = spec_of(mesh, (8, 8), [S(0), R]), spec_of(mesh, (8, 8), [R, R])
+    planner.price(*ends)
+    entries = planner._models.stats().entries
+    assert entries == 2
+    finalizers = len(weakref.finalize._registry)  # type: ignore[attr-defined]
+    mesh._flatten()
+    planner.price(*ends)
+    assert len(weakref.finalize._registry) == finalizers  # type: ignore[attr-defined]
+    gone = weakref.ref(mesh)
+    del mesh, ends
+    gc.collect()
+    assert gone() is None and planner._models.stats().entries == 0
+    dead = weakref.ref(planner)
+    del planner
+    gc.collect()
+    assert dead() is None
+
+
+def test_planners_under_presets_are_kept_and_few() -> None:
+    forget_planners()
+    kept = planner_for_plans(TOPOLOGY, None)
+    assert planner_for_plans(TOPOLOGY, None) is kept
+    assert planner_for_plans(TOPOLOGY, 1000.0) is not kept
+    for limit in range(1, 40):
+        planner_for_plans(TOPOLOGY, limit)
+    assert planner_for_plans(TOPOLOGY, None) is not kept
+    with pytest.raises(ShardpropError, match="memory_limit"):
+        planner_for_plans(TOPOLOGY, [])  # type: ignore[arg-type]
+    shardprop.clear_caches()
+
+
+def test_what_the_core_finds_out_is_in_the_statistics() -> None:
+    before = stats_of_maps()[NAME].entries if NAME in stats_of_maps() else 0
+    planner = exact_planner(TOPOLOGY)
+    mesh = fresh_mesh(2, 2)
+    planner.price(spec_of(mesh, (8, 8), [S(0), R]), spec_of(mesh, (8, 8), [R, R]))
+    held = shardprop.stats().caches[NAME]
+    assert held.entries == before + 2 == held.capacity
+    assert held.bytes > 0
+    planner.clear()
+    assert stats_of_maps()[NAME].entries == before
