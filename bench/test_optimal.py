@@ -2,8 +2,8 @@
 
 Under torch's own cost model, and without flattened meshes, torch's graph planner finds the cheapest
 plan too, so that both answers have one price. Decisions are compared by the exact prices of what
-they move: ours may be cheaper, never dearer. Caches are cold in every round, save in decisions those
-that one decision leaves to the next.
+they move: ours may be cheaper, never dearer. Caches are cold in every round of plans;
+decisions find the bounds of the one before.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ Look = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[s
 OutputMeta = TensorMeta | Sequence[TensorMeta | None] | None
 
 # The bits of csrc/bindings/bound_problem.cpp.
-_IN_PLACE, _ALLOW_UNEVEN, _PREFERS_NO_REDISTRIBUTE, _FORCE_GRAPH, _KEEP_ABSENT = (
-    1 << bit for bit in range(5)
+_IN_PLACE, _ALLOW_UNEVEN, _PREFERS_NO_REDISTRIBUTE, _FORCE_GRAPH, _KEEP_ABSENT, _ALWAYS_SHARDS = (
+    1 << bit for bit in range(6)
 )
 
 
@@ -358,10 +358,12 @@ def prepare(
     rule: Any,
     rows: Sequence[Any] | None = None,
     seen: Arguments | None = None,
+    always_shards: bool = False,
 ) -> Prepared:
     """Gather the core's arguments; ask the rule for its rows unless they are given.
 
-    `seen` is what a walk over the arguments found, if there was one.
+    `seen` is what a walk over the arguments found, if there was one. `always_shards`: fill
+    placeholders with plain shards even where no operand has one (torch does not).
 
     Raises:
         _core.Unsupported: the core does not handle this; its text is the reason.
@@ -388,7 +390,7 @@ def prepare(
         outputs,
         operands,
         question.positional,
-        options(question, rule),
+        options(question, rule) | (_ALWAYS_SHARDS if always_shards else 0),
         functools.partial(shard_kinds, operands),
         _torch.are_we_tracing,
         _fixed(question, rule, facts, outputs),

@@ -66,7 +66,7 @@ class ExactPlanner:
         # The core's form: 0 for any.
         self._limit = 0.0 if memory_limit is None else float(memory_limit)
         self._output_weight = output_weight
-        self._models = MeshModels(topology, create_groups)
+        self.models = MeshModels(topology, create_groups)
         self._plans: BoundedMap[tuple[_core.CostModel, list[Step] | None]] = BoundedMap(
             "exact plans", _PLANS_HELD
         )
@@ -74,15 +74,15 @@ class ExactPlanner:
     def clear(self) -> None:
         """Forget all plans, and what the topology says of each mesh."""
         self._plans.clear()
-        self._models.clear()
+        self.models.clear()
 
     def forget_outdated_decisions(self) -> None:
         """Clear torch's caches of decisions, if these were made with other flattened groups.
 
         Not while an op is being decided: torch's dispatcher holds on to its cache meanwhile.
         """
-        if self._models.outdated:
-            self._models.outdated = False
+        if self.models.outdated:
+            self.models.outdated = False
             _torch.forget_decisions()
 
     def steps(self, src: DTensorSpec, dst: DTensorSpec) -> list[Step] | None:
@@ -92,7 +92,7 @@ class ExactPlanner:
             ShardpropError: the topology does not fit the mesh.
             _core.Unsupported: specs that the core does not model.
         """
-        model = self._models.of(src.mesh)
+        model = self.models.of(src.mesh)
         source, target = _core.spec_key(src), _core.spec_key(dst)
         key = (id(model), source, target)
         held = self._plans.get(key) if source and target else None
@@ -111,7 +111,7 @@ class ExactPlanner:
             ShardpropError: the topology does not fit the mesh.
             _core.Unsupported: specs that the core does not model.
         """
-        price = _core.exact_price(self._models.of(src.mesh), src, dst, self._limit)
+        price = _core.exact_price(self.models.of(src.mesh), src, dst, self._limit)
         return _NO_PRICE if price is None else PlanPrice(*price)
 
     def choose(
@@ -139,7 +139,7 @@ class ExactPlanner:
         weight = self._output_weight if output_weight is None else output_weight
         weighed = weighed_outputs(question, prepared, consumers) if weight else None
         verdict, placements, cost, operand_costs, nodes, later = _core.decide_exactly(
-            self._models.of(prepared.mesh),
+            self.models.of(prepared.mesh),
             self._limit,
             weight if weighed is not None else 0.0,
             weighed,
@@ -159,7 +159,7 @@ class ExactPlanner:
             ShardpropError: one of them is no move that has a price.
             _core.Unsupported: specs that the core does not model.
         """
-        found, priced, _ = _core.price_steps_of(self._models.of(src.mesh), src, dst, steps)
+        found, priced, _ = _core.price_steps_of(self.models.of(src.mesh), src, dst, steps)
         if not found:
             mesh_dims, placement = steps[len(priced)]
             raise ShardpropError(

@@ -103,7 +103,7 @@ class OptimalPolicy:
                 does not handle this.
             Exception: as `engine.choose` does.
         """
-        prepared = prepare(question, rule)
+        prepared = prepare(question, rule, always_shards=True)
         limit = self.planner.memory_limit
         try:
             return self.planner.choose(question, prepared)

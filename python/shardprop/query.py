@@ -122,7 +122,7 @@ def propagate_toward(
     strict = policy.strictly()
 
     def choose(question: Question, rule: Any) -> Choice:
-        prepared = prepare(question, rule)
+        prepared = prepare(question, rule, always_shards=True)
         try:
             return strict.planner.choose(question, prepared, consumers, 1.0)
         except NotReached:

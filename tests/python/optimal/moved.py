@@ -62,7 +62,7 @@ class Prices:
 
     def _torch_plan(self, src: DTensorSpec, dst: DTensorSpec) -> int | str:
         steps = redistribution.merged(src, dst)
-        found, priced, _ = _core.price_steps_of(self.planner.model(src.mesh), src, dst, steps)
+        found, priced, _ = _core.price_steps_of(self.planner.models.of(src.mesh), src, dst, steps)
         if found:
             return total_of(steps_of(priced)).cost_ps
         before = steps_of(priced)[-1].after.placements if priced else src.placements
