@@ -167,9 +167,11 @@ py::tuple price_foreign_steps(const BoundCostModel& bound, py::handle src, py::h
     }
     decoded.push_back({mesh_dims, at});
   }
-  const ExactPlan plan = price_steps(bound.model, pair.from.info, pair.from.layout, decoded);
+  const ExactPlan plan =
+      price_steps(bound.model, pair.from.info, pair.from.layout, pair.to.layout, decoded);
   LayoutObjects objects(src, dst, pair.decoder);
-  return as_python(plan, bound.model, objects);
+  const py::tuple priced = as_python(plan, bound.model, objects);
+  return py::make_tuple(plan.found, priced[1], plan.followed);
 }
 
 // Outputs that are weighed: (shape, bytes of an element, the spec that its consumer wants or None).

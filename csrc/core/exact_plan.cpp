@@ -85,31 +85,30 @@ ExactPlan exact_plan(const CostModel& model, const TensorInfo& info, const Layou
 }
 
 ExactPlan price_steps(const CostModel& model, const TensorInfo& info, const Layout& source,
-                      std::span<const ForeignStep> steps) {
+                      const Layout& target, std::span<const ForeignStep> steps) {
   Layout at = PlanSpace::normalise(source, info, model);
   ExactPlan plan;
   plan.price = 0;
-  plan.found = true;
   for (const ForeignStep& step : steps) {
     const Layout after = PlanSpace::normalise(step.after, info, model);
     const PlanSpace space(model, info, at, {&after, 1});
     const State to = space.encode(after);
-    if (to == space.encode(at)) continue;  // on mesh dims of one rank
-    std::vector<PlannedMove> moves;
-    MoveTable(space, 0.0).from(space.encode(at), moves);
-    const unsigned mask = space.active_mask(step.mesh_dims);
-    const auto found = std::find_if(moves.begin(), moves.end(), [&](const PlannedMove& move) {
-      return space.reached(move.to) == to && move.mask == mask;
-    });
-    if (found == moves.end()) {
-      plan.found = false;
-      return plan;
+    if (to != space.encode(at)) {  // else it is on mesh dims of one rank
+      std::vector<PlannedMove> moves;
+      MoveTable(space, 0.0).from(space.encode(at), moves);
+      const unsigned mask = space.active_mask(step.mesh_dims);
+      const auto found = std::find_if(moves.begin(), moves.end(), [&](const PlannedMove& move) {
+        return space.reached(move.to) == to && move.mask == mask;
+      });
+      if (found == moves.end()) return plan;
+      plan.price = add(plan.price, found->price);
+      plan.peak_bytes = std::max(plan.peak_bytes, found->peak_bytes);
+      plan.steps.push_back({*found, at, after});
+      at = after;
     }
-    plan.price = add(plan.price, found->price);
-    plan.peak_bytes = std::max(plan.peak_bytes, found->peak_bytes);
-    plan.steps.push_back({*found, at, after});
-    at = after;
+    ++plan.followed;
   }
+  plan.found = at == PlanSpace::normalise(target, info, model);
   return plan;
 }
 

@@ -81,7 +81,8 @@ struct ExactPlan {
   Price price = kNoPrice;
   double peak_bytes = 0.0;
   std::vector<PlannedStep> steps;
-  std::size_t layouts = 0;  // met by the search
+  std::size_t layouts = 0;   // met by the search
+  std::size_t followed = 0;  // steps of somebody else's plan that are moves of ours
 };
 
 // `memory_limit`: bytes that a rank may hold at once during a step; 0: any. `cache` may be null.
@@ -90,14 +91,15 @@ struct ExactPlan {
                                    const Layout& source, const Layout& target, double memory_limit,
                                    BoundCache* cache);
 
-// What steps that somebody else planned cost. Each is the placements after it and the mesh dims of
-// its group. `found` is false where one of them is no move of ours, and `steps` then ends before
-// it.
+// What steps that somebody else planned cost. Each is the layout after it and the mesh dims of its
+// group. `found` is false where one of them is no move of ours, or the last leaves another layout
+// than `target`.
 struct ForeignStep {
   std::vector<std::uint8_t> mesh_dims;
   Layout after;
 };
 [[nodiscard]] ExactPlan price_steps(const CostModel& model, const TensorInfo& info,
-                                    const Layout& source, std::span<const ForeignStep> steps);
+                                    const Layout& source, const Layout& target,
+                                    std::span<const ForeignStep> steps);
 
 }  // namespace shardprop

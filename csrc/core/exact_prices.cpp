@@ -125,7 +125,8 @@ Price OperandPrices::bound_of_cells(Cells cells) const {
 
 void OperandPrices::find_out(const Rows& rows) {
   if (known(rows)) return;
-  if (layouts() > kMaxLayoutsOfDecision) throw OutsidePlanSpace("too many layouts for an exact decision");
+  if (layouts() > kMaxLayoutsOfDecision)
+    throw OutsidePlanSpace("too many layouts for an exact decision");
   // By then one search would have met most of them.
   if (search_ || (!strided_ && layouts_ > space_->layouts() / 4)) {
     search_on(rows);

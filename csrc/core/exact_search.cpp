@@ -136,7 +136,10 @@ class Search {
     std::size_t place = 0;
     walk(
         0, [&] { return std::min(enough_, kNoPrice - 1); },
-        [&](Price bound) { rivals_.push({bound, place++, rows_}); });
+        [&](Price bound) {
+          if (place == kMaxStrategies) throw OutsidePlanSpace("too many strategies to compare");
+          rivals_.push({bound, place++, rows_});
+        });
   }
 
   // Finds out what a strategy costs, as far as it may still be the cheapest.

@@ -1,5 +1,6 @@
 // Policy "optimal": the strategy whose operands are moved at the least total price, each by its
-// exact plan, and of such the first in torch's order.
+// exact plan, and of such the first in torch's order. Where one moves nothing, the last of those,
+// as torch takes it.
 //
 // Not every strategy is priced. Tables of lower bounds from each operand's layout are made once
 // (plan_bound.h). The strategy with the least sum of bounds is priced; those whose bounds are not
@@ -13,6 +14,9 @@
 #include "problem.h"
 
 namespace shardprop {
+
+// Strategies that may all be the cheapest as far as bounds can tell, before the search gives up.
+inline constexpr std::size_t kMaxStrategies = std::size_t{1} << 18;
 
 // An output whose later price counts.
 struct WeighedOutput {

@@ -1,7 +1,7 @@
 // THE table of moves of policy "optimal": every collective and local step that leads from one
 // layout to another, over one mesh dim or over several that have a process group, with its price.
 //
-// docs/cost-models.md has the table in words: conditions, bytes on the wire, local work.
+// docs/optimal.md has the table in words: conditions, bytes on the wire, local work.
 #pragma once
 
 #include <vector>

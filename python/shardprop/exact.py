@@ -156,17 +156,23 @@ class ExactPlanner:
         """Steps that somebody else planned, each (mesh dims, placement after it), with prices.
 
         Raises:
-            ShardpropError: one of them is no move that has a price.
+            ShardpropError: one of them is no move that has a price, or they lead elsewhere.
             _core.Unsupported: specs that the core does not model.
         """
-        found, priced, _ = _core.price_steps_of(self.models.of(src.mesh), src, dst, steps)
-        if not found:
-            mesh_dims, placement = steps[len(priced)]
+        found, priced, followed = _core.price_steps_of(self.models.of(src.mesh), src, dst, steps)
+        if found:
+            return steps_of(priced)
+        of_plan = f"a plan from {src.placements} to {dst.placements}"
+        if followed == len(steps):
             raise ShardpropError(
-                f"Expected steps that move the right data, got one to {placement} on mesh dims "
-                f"{mesh_dims} of a plan from {src.placements} to {dst.placements} that does not."
+                f"Expected steps that lead to the target, got {of_plan} that ends in another shard "
+                "order."
             )
-        return steps_of(priced)
+        mesh_dims, placement = steps[followed]
+        raise ShardpropError(
+            f"Expected steps that move the right data, got one to {placement} on mesh dims "
+            f"{mesh_dims} of {of_plan} that does not."
+        )
 
 
 def steps_of(steps: Sequence[tuple[Any, ...]]) -> list[Step]:

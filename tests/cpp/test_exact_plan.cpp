@@ -197,11 +197,14 @@ TEST(steps_of_others_are_priced_if_they_are_moves) {
   const Layout source = layout_of({shard(0), shard(0)});
   const std::vector<ForeignStep> legal{{{1}, layout_of({shard(0), replicate()})},
                                        {{0}, layout_of({replicate(), replicate()})}};
-  const ExactPlan plan = price_steps(model, info, source, legal);
+  const ExactPlan plan =
+      price_steps(model, info, source, layout_of({replicate(), replicate()}), legal);
   CHECK(plan.found);
   CHECK_EQ(plan.steps.size(), 2u);
   CHECK_EQ(collectives(plan.price), 2);
   // The outer cut cannot be undone before the inner one.
   const std::vector<ForeignStep> wrong{{{0}, layout_of({replicate(), shard(0)})}};
-  CHECK(!price_steps(model, info, source, wrong).found);
+  CHECK(!price_steps(model, info, source, layout_of({replicate(), shard(0)}), wrong).found);
+  // Not where it was to lead.
+  CHECK(!price_steps(model, info, source, layout_of({replicate(), shard(1)}), legal).found);
 }

@@ -62,11 +62,14 @@ class Prices:
 
     def _torch_plan(self, src: DTensorSpec, dst: DTensorSpec) -> int | str:
         steps = redistribution.merged(src, dst)
-        found, priced, _ = _core.price_steps_of(self.planner.models.of(src.mesh), src, dst, steps)
+        model = self.planner.models.of(src.mesh)
+        found, priced, followed = _core.price_steps_of(model, src, dst, steps)
         if found:
             return total_of(steps_of(priced)).cost_ps
+        if followed == len(steps):
+            return "torch's plan ends in another shard order"
         before = steps_of(priced)[-1].after.placements if priced else src.placements
-        return f"torch's plan has a step that is no move: {_why(before, *steps[len(priced)])}"
+        return f"torch's plan has a step that is no move: {_why(before, *steps[followed])}"
 
 
 def _why(before: Sequence[Placement], mesh_dims: tuple[int, ...], after: Placement) -> str:
