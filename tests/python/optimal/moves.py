@@ -1,6 +1,6 @@
 """Every step that a plan may take from a layout, and what it costs.
 
-There is one function for each row of the contract's table. In their formulas, as there:
+There is one function for each row of the table in docs/optimal.md. In their formulas, as there:
 
     b       bytes that the first rank holds
     n       ranks of the group G

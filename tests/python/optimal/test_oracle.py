@@ -89,7 +89,7 @@ def test_plans_of_torchs_own_steps_cost_what_its_graph_planner_finds(
     rng = random.Random(8)
     model = ring_model(sizes, devices_per_host=torch.cpu.device_count())
     sources = list(all_layouts(len(sizes), tensor_ndim, every_order=True))
-    # torch takes the introduction of a partial for free; the contract has its price.
+    # torch takes the introduction of a partial for free; here it has its price.
     targets = [to for to in sources if not any(p.is_partial() for p in to.placements)]
     shape = (1440,) * tensor_ndim
     for _ in range(40):

@@ -1,4 +1,4 @@
-"""Each move of the oracle, worked out by hand from the contract."""
+"""Each move of the oracle, worked out by hand from the table in docs/optimal.md."""
 
 from __future__ import annotations
 
