@@ -15,7 +15,7 @@ from .group_creation import create_groups
 from .held_bytes import CacheStats
 from .topology import CostSource, cost_model_on
 
-__all__ = ["MeshModels"]
+__all__ = ["MeshModels", "in_core"]
 
 
 class _Models:
@@ -23,11 +23,11 @@ class _Models:
 
     def __init__(self, model: CostModel, flattened: tuple[tuple[int, ...], ...]) -> None:
         self.flattened = flattened
-        self.merging = _in_core(model, len(model.sizes))
-        self.single = _in_core(model, 1)
+        self.merging = in_core(model, len(model.sizes))
+        self.single = in_core(model, 1)
 
 
-def _in_core(model: CostModel, most_mesh_dims: int) -> _core.CostModel:
+def in_core(model: CostModel, most_mesh_dims: int) -> _core.CostModel:
     """The core's form of a cost model, without the groups of more mesh dims."""
     try:
         groups = [

@@ -9,7 +9,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Partial
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
-from shardprop import _core
+from shardprop import _core, mesh_models
 from shardprop.cost_model import COLLECTIVES, CostModel
 from shardprop.exact import ExactPlanner, steps_of
 from shardprop.plans import Step
@@ -40,18 +40,8 @@ class OneModel:
 
 
 def in_core(model: CostModel) -> _core.CostModel:
-    groups = [
-        (group.mesh_dims, [(line.fixed_us, line.us_per_byte) for line in group.lines])
-        for group in model.groups
-    ]
-    return _core.CostModel(
-        model.sizes,
-        groups,
-        model.kernel_us,
-        model.memory_us_per_byte,
-        model.all_to_all_gathers,
-        model.callback,
-    )
+    """The core's form of a model, with all its groups."""
+    return mesh_models.in_core(model, len(model.sizes))
 
 
 def is_mixed(spec: DTensorSpec) -> bool:
