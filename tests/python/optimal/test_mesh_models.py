@@ -94,7 +94,7 @@ def test_neither_a_mesh_nor_a_planner_is_kept_alive() -> None:
     mesh, planner = fresh_mesh(2, 2), exact_planner(TOPOLOGY)
     ends = spec_of(mesh, (8, 8), [S(0), R]), spec_of(mesh, (8, 8), [R, R])
     planner.price(*ends)
-    entries = planner._models.stats().entries
+    entries = planner.models.stats().entries
     assert entries == 2
     finalizers = len(weakref.finalize._registry)  # type: ignore[attr-defined]
     mesh._flatten()
@@ -103,7 +103,7 @@ def test_neither_a_mesh_nor_a_planner_is_kept_alive() -> None:
     gone = weakref.ref(mesh)
     del mesh, ends
     gc.collect()
-    assert gone() is None and planner._models.stats().entries == 0
+    assert gone() is None and planner.models.stats().entries == 0
     dead = weakref.ref(planner)
     del planner
     gc.collect()
