@@ -144,6 +144,6 @@ class MeshModels:
         """The models held, and what the core has found out under them."""
         made = [known.models for known in list(self._of_mesh.values()) if known.models is not None]
         models = [model for each in made for model in (each.merging, each.single)]
-        held = sum(sys.getsizeof(model) + getattr(model, "nbytes", 0) for model in models)
+        held = sum(sys.getsizeof(model) + model.nbytes for model in models)
         # As many as there are meshes.
         return CacheStats(len(models), len(models), held)
