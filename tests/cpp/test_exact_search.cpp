@@ -65,7 +65,7 @@ TEST(the_exact_search_finds_the_least_total_of_all_strategies) {
   testing::RandomProblem problems(3);
   std::mt19937_64 random(4);
   int moved = 0;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 200; ++i) {
     Problem problem = problems.next();
     problem.prefers_no_redistribute = false;
     if (has_mixed_partials(problem)) continue;
@@ -79,7 +79,7 @@ TEST(the_exact_search_finds_the_least_total_of_all_strategies) {
     CHECK_EQ(exact.decision.rows, best.rows);
     moved += best.price > 0;
   }
-  CHECK(moved > 60);
+  CHECK(moved > 40);
 }
 
 TEST(what_needs_no_move_is_preferred_and_the_last_of_such) {

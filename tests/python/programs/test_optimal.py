@@ -95,9 +95,7 @@ wrapped = test_wrappers
 CASES: Mapping[str, Case] = {
     "Llama": Case(partial(llama.run, local_attention=True, tied=False, parallel_loss=False)),
     "Llama, uneven vocabulary": Case(partial(uneven_llama, parallel_loss=False)),
-    "Llama, uneven vocabulary, parallel loss": Case(
-        partial(uneven_llama, parallel_loss=True), topologies=("bytes",)
-    ),
+    "Llama, uneven vocabulary, parallel loss": Case(partial(uneven_llama, parallel_loss=True)),
     "Llama, heads on DTensors, tied": Case(
         partial(llama_on_dtensors, tied=True, parallel_loss=False)
     ),
@@ -114,14 +112,14 @@ CASES: Mapping[str, Case] = {
     ),
     "MoE, dispatched": Case(partial(moe.run, moe.Dispatched, tokens_sharded=False)),
     "MoE, tokens sharded": Case(
-        partial(moe.run, moe.Dispatched, tokens_sharded=True), topologies=("launches", "bytes")
+        partial(moe.run, moe.Dispatched, tokens_sharded=True), topologies=("bytes",)
     ),
     **{
         f"sequence of {length}": Case(partial(test_sequence_parallel.run, length=length))
         for length in (8, 10)
     },
     "sequence of 3": Case(
-        partial(test_sequence_parallel.run, length=3), topologies=("h100-nvlink", "bytes")
+        partial(test_sequence_parallel.run, length=3), topologies=("h100-nvlink",)
     ),
     "norms, foreach": Case(
         partial(test_clip_gradients.run, foreach=True),
@@ -139,7 +137,7 @@ CASES: Mapping[str, Case] = {
             partial(optimizers.run, partial(make, foreach=True)), topologies=topologies
         )
         for name, make, topologies in (
-            ("AdamW", optimizers.AdamW, ("bytes",)),
+            ("AdamW", optimizers.AdamW, ()),
             ("SGD", optimizers.SGD, ()),
         )
     },
@@ -156,14 +154,13 @@ CASES: Mapping[str, Case] = {
         partial(test_inference.run, torch.inference_mode),
         fallbacks=[BEYOND],
         sometimes=[NEGATIVE],
-        topologies=("cpu-gloo",),
     ),
     "vision, DP": Case(
         partial(vision.run, (4,), images_need_gradients=False), topologies=("h100-nvlink",)
     ),
     "vision, DP and TP": Case(partial(vision.run, (2, 2), images_need_gradients=True)),
-    "local_map": Case(wrapped.mapped_locally, topologies=("cpu-gloo", "bytes")),
-    "redistributions": Case(wrapped.redistributed, topologies=("launches", "bytes")),
+    "local_map": Case(wrapped.mapped_locally, topologies=("cpu-gloo",)),
+    "redistributions": Case(wrapped.redistributed, topologies=("bytes",)),
     "checkpointed": Case(partial(wrapped.checkpointed, reentrant=False)),
     "functional_call": Case(wrapped.called_with_other_parameters),
     "torch's planner of least cost": Case(wrapped.planned_at_least_cost),
