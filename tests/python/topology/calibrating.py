@@ -32,6 +32,8 @@ def main() -> None:
                 }
             )
         )
+    # A rank that leaves while another still talks to it takes that one down with it.
+    dist.barrier()
     dist.destroy_process_group()
 
 
