@@ -148,7 +148,7 @@ class ExactPlanner:
         if verdict == Verdict.UNREACHABLE:
             raise NotReached("no plan reaches any strategy")
         choice = chosen(prepared, verdict, placements, cost, operand_costs, nodes)
-        return choice._replace(output_cost=later)
+        return choice._replace(output_cost=later, minds_order=True)
 
     def priced(
         self, src: DTensorSpec, dst: DTensorSpec, steps: Sequence[tuple[tuple[int, ...], Any]]

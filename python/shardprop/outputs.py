@@ -84,12 +84,17 @@ class SpecMaker:
 
 
 def moves(spec: DTensorSpec, choice: Choice, index: int) -> bool:
-    """Is operand `index` to have other placements? (torch does not look at the shard order here.)
+    """Is operand `index` to have other placements? (torch does not look at the shard order here,
+    and works on shards in the wrong one.)
 
     One that is pinned to its mesh is not.
     """
     wanted = choice.operands[index]
-    if spec.placements is wanted or spec.placements == wanted:
+    if (spec.placements is wanted or spec.placements == wanted) and not (
+        choice.minds_order
+        and spec.shard_order
+        and not spec.is_default_device_order(spec.shard_order)
+    ):
         return False
     return index not in choice.pinned or spec.mesh == choice.mesh
 

@@ -1,0 +1,26 @@
+"""An operand whose shards are in another order than strategies want is moved, not only priced."""
+
+from __future__ import annotations
+
+import torch
+from torch.distributed.tensor import Shard
+
+import shardprop
+from shardprop.plans import Layout
+
+from .layouts import spec_of_layout
+from .ranks import flattened
+
+
+def test_shards_in_another_order_are_put_in_order() -> None:
+    mesh = flattened((2, 2), ())
+    twisted = Layout((Shard(0), Shard(0)), ((0, (1, 0)),))
+    x = spec_of_layout(mesh, (8, 8), twisted, torch.float32)
+    with shardprop.enabled(policy="optimal", topology="torch"):
+        decision = shardprop.propagate(torch.ops.aten.gelu.default, x)
+        assert decision.sharding.needs_redistribute
+        schema = decision.sharding.redistribute_schema
+        assert schema is not None
+        wanted = schema.args_schema[0]
+        assert decision.cost == shardprop.plan(x, wanted).cost_us > 0
+    assert wanted.is_default_device_order(wanted.shard_order)
