@@ -25,7 +25,7 @@ from ..parity.oracle import forget_history
 from ..parity.quiet import quiet
 from ..parity.registry import Form, Rule, propagator
 from ..parity.sketch import map_leaves
-from .moved import Pair, Prices, moved
+from .moved import Pair, Prices, leaves_order, moved
 from .ranks import all_groups, flattened
 
 __all__ = ["Compared", "Gains", "compare"]
@@ -133,6 +133,8 @@ def _compared(case: Case, prices: Prices, mine: Decided, other: Decided) -> Comp
         schema, decision = of
         if isinstance(decision, str):
             return f"the decision raises {decision}"
+        if leaves_order(schema, decision):
+            return "an operand is left in another shard order"
         return total(moved(schema, decision))
 
     return Compared(case, _decider(case), priced(mine, prices.ours), priced(other, prices.torchs))
