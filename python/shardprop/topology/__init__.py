@@ -7,6 +7,7 @@ figures mean, and where those of the presets come from, is told in docs/cost-mod
 """
 
 from .callback import CallbackTopology
+from .compute import Compute
 from .groups import CostSource
 from .links import Link, Measured, PerCollective
 from .loading import load_topology
@@ -19,6 +20,7 @@ __all__ = [
     "PRESETS",
     "Between",
     "CallbackTopology",
+    "Compute",
     "CostSource",
     "Group",
     "Link",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .compute import Compute
 from .groups import CostSource
 from .links import Link, PerCollective
 from .topology import Between, Memory, Node, Topology
@@ -23,7 +24,13 @@ _GPU_KERNEL_US = 2.0
 
 
 def _nvlink_node(
-    name: str, links: int, link_gb_s: float, network_gb_s: float, hbm_gb_s: float, *sources: str
+    name: str,
+    links: int,
+    link_gb_s: float,
+    network_gb_s: float,
+    hbm_gb_s: float,
+    compute: Compute,
+    *sources: str,
 ) -> Topology:
     """Eight GPUs on NVSwitch, each with a network card of its own."""
     return Topology(
@@ -40,6 +47,7 @@ def _nvlink_node(
             *sources,
             f"kernel_us: an estimate of {_GPU_KERNEL_US} us, not measured",
         ),
+        compute=compute,
     )
 
 
@@ -49,10 +57,12 @@ _A100 = _nvlink_node(
     20.0,
     25.0,
     2039.0,
+    Compute({"float64": 19.5, "float32": 19.5, "bfloat16": 312.0, "float16": 312.0, "int8": 624.0}),
     "network: HDR InfiniBand, 200 Gb/s, one card for each GPU, as in a DGX A100; peak",
     "memory: 2,039 GB/s, A100 80GB SXM; peak, "
     "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/"
     "nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf",
+    "compute: the same data sheet, dense peaks; float64 by tensor cores, float32 without TF32",
 )
 
 _H100 = _nvlink_node(
@@ -61,8 +71,20 @@ _H100 = _nvlink_node(
     20.6,
     50.0,
     3350.0,
+    Compute(
+        {
+            "float64": 67.0,
+            "float32": 67.0,
+            "bfloat16": 989.0,
+            "float16": 989.0,
+            "float8_e4m3fn": 1979.0,
+            "int8": 1979.0,
+        }
+    ),
     "network: NDR InfiniBand, 400 Gb/s, one card for each GPU, as in a DGX H100; peak",
     "memory: 3.35 TB/s, H100 SXM; peak, https://www.nvidia.com/en-us/data-center/h100/",
+    "compute: the same page, dense peaks (half of those with sparsity); float64 by tensor cores, "
+    "float32 without TF32",
 )
 
 _B200 = _nvlink_node(
@@ -71,8 +93,20 @@ _B200 = _nvlink_node(
     40.1,
     50.0,
     8000.0,
+    Compute(
+        {
+            "float64": 37.0,
+            "float32": 75.0,
+            "bfloat16": 2250.0,
+            "float16": 2250.0,
+            "float8_e4m3fn": 4500.0,
+            "int8": 4500.0,
+        }
+    ),
     "network: NDR InfiniBand, 400 Gb/s, one ConnectX-7 for each GPU, as in a DGX B200; peak",
     "memory: 8 TB/s, B200 SXM; peak, https://www.nvidia.com/en-us/data-center/dgx-b200/",
+    "compute: NVIDIA Blackwell data sheet, one GPU of an HGX B200, dense peaks (half of those with "
+    "sparsity); float32 without TF32",
 )
 
 # Gloo's collectives differ more than its links do, so each has figures of its own.
@@ -90,10 +124,13 @@ _GLOO = Topology(
         )
     ),
     all_to_all_gathers=True,
+    compute=Compute({"float64": 0.045, "float32": 0.09, "bfloat16": 0.2, "float16": 0.0007}),
     sources=(
         "shardprop's calibration of a 2x2 mesh of gloo processes that share 2 busy cores (AMD "
         "EPYC, loopback), groups of 2 and 4 ranks, least of 25 repetitions: good for the order of "
         "magnitude; calibrate your own",
+        "compute: torch's mm of 256 and 512 squared on one thread of the same machine, the best in "
+        "five seconds, for which float16 has no fast kernel there: good for the order of magnitude",
     ),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..cost_model import COLLECTIVES
+from .compute import ALWAYS_LISTED, Compute, is_dtype_name
 from .links import Link, Measured, PerCollective
 from .nodes import Between, Node
 from .spots import Spot
@@ -10,7 +11,16 @@ from .topology import Group, Memory, Topology
 
 __all__ = ["topology_at"]
 
-_KEYS = ("name", "sources", "launch_us", "memory", "all_to_all_gathers", "node", "groups")
+_KEYS = (
+    "name",
+    "sources",
+    "launch_us",
+    "memory",
+    "compute",
+    "all_to_all_gathers",
+    "node",
+    "groups",
+)
 _LINK = ("latency_us", "bandwidth_gb_s")
 _ANY_LINK = ("latency_us", "fixed_us", "bandwidth_gb_s")
 
@@ -31,7 +41,7 @@ def topology_at(spot: Spot, name: str, origin: str = "") -> Topology:
     if node.is_missing() and groups.is_missing():
         raise spot.fault("a node part or groups", "neither")
     own_name, sources = spot.member("name"), spot.member("sources")
-    gathers = spot.member("all_to_all_gathers")
+    gathers, compute = spot.member("all_to_all_gathers"), spot.member("compute")
     return Topology(
         name=name if own_name.is_missing() else own_name.text(),
         launch_us=spot.member("launch_us").not_negative(),
@@ -39,6 +49,7 @@ def topology_at(spot: Spot, name: str, origin: str = "") -> Topology:
         node=None if node.is_missing() else _node(node),
         groups=() if groups.is_missing() else _groups(groups),
         all_to_all_gathers=False if gathers.is_missing() else gathers.flag(),
+        compute=None if compute.is_missing() else _compute(compute),
         sources=() if sources.is_missing() else tuple(item.text() for item in sources.items()),
         origin=origin,
     )
@@ -47,6 +58,21 @@ def topology_at(spot: Spot, name: str, origin: str = "") -> Topology:
 def _memory(spot: Spot) -> Memory:
     spot.check_keys(("kernel_us", "bandwidth_gb_s"))
     return Memory(spot.member("kernel_us").not_negative(), spot.member("bandwidth_gb_s").positive())
+
+
+def _compute(spot: Spot) -> Compute:
+    spot.check_keys(("peak_tflops", "efficiency"))
+    peaks, efficiency = spot.member("peak_tflops"), spot.member("efficiency")
+    names = peaks.keys()
+    for name in names:
+        if not is_dtype_name(name):
+            raise peaks.fault("names of torch dtypes such as float32 and bfloat16", repr(name))
+    if ALWAYS_LISTED not in names:
+        raise peaks.fault(f"an entry for {ALWAYS_LISTED}, which stands for types without", "none")
+    return Compute(
+        {name: peaks.member(name).positive() for name in names},
+        1.0 if efficiency.is_missing() else efficiency.share(),
+    )
 
 
 def _node(spot: Spot) -> Node:

@@ -92,12 +92,23 @@ class Spot:
 
     def check_keys(self, known: Sequence[str]) -> None:
         """Refuse what is no object, keys that are unknown, and keys that come twice."""
-        if not isinstance(self.value, Mapping):
-            raise self.fault("an object")
-        for key in self.value:
+        for key in self._mapping():
             if key not in known:
                 member = self.member(str(key))
                 raise member.fault(f"one of the keys {', '.join(known)}", "an unknown one")
+        self._check_no_key_twice()
+
+    def keys(self) -> list[str]:
+        """The keys of an object, whichever they are; refuse those that come twice."""
+        self._check_no_key_twice()
+        return list(self._mapping())
+
+    def _mapping(self) -> Mapping[str, object]:
+        if not isinstance(self.value, Mapping):
+            raise self.fault("an object")
+        return self.value
+
+    def _check_no_key_twice(self) -> None:
         for key in getattr(self.value, "repeated", ()):
             raise self.member(key).fault("the key once", "it more than once")
 
@@ -117,6 +128,10 @@ class Spot:
     def not_negative(self) -> float:
         """A number of at least 0."""
         return self._number("a number of at least 0", lambda number: number >= 0)
+
+    def share(self) -> float:
+        """A number above 0 and at most 1."""
+        return self._number("a number above 0 and at most 1", lambda number: 0 < number <= 1)
 
     def _number(self, expected: str, accepted: Callable[[float], bool]) -> float:
         value = self.value

@@ -11,13 +11,14 @@ from pathlib import Path
 from .._torch import DeviceMesh
 from ..cost_model import COLLECTIVES, CostModel, GroupCosts, Line
 from ..errors import ShardpropError
+from .compute import Compute
 from .entries import Lineage, entries_on
 from .groups import MeshDims, groups_of, ranks_of
 from .links import Link, Measured, PerCollective, hops, us_per_byte
 from .nodes import Between, Node
 from .writing import json_values
 
-__all__ = ["Between", "Group", "Memory", "Node", "Topology"]
+__all__ = ["Between", "Compute", "Group", "Memory", "Node", "Topology"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Topology:
         groups: What is known of particular mesh dims.
         all_to_all_gathers: An all-to-all is made of an all-gather, as torch does over gloo.
         sources: Where the figures come from.
+        compute: What prices of ops need beside the memory; None where it is not known.
         origin: The file it was read from, for messages.
     """
 
@@ -70,6 +72,7 @@ class Topology:
     groups: tuple[Group, ...] = ()
     all_to_all_gathers: bool = False
     sources: tuple[str, ...] = ()
+    compute: Compute | None = None
     origin: str = field(default="", compare=False, repr=False)
 
     def on(self, mesh: DeviceMesh, flattened: Sequence[tuple[int, ...]] = ()) -> CostModel:

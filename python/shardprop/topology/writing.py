@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, TypeVar
 
 from ..cost_model import COLLECTIVES
+from .compute import Compute
 from .links import Link, Measured, PerCollective
 from .nodes import Node
 
@@ -24,6 +26,8 @@ def json_values(topology: Topology) -> dict[str, object]:
         values["sources"] = list(topology.sources)
     values["launch_us"] = topology.launch_us
     values["memory"] = asdict(topology.memory)
+    if topology.compute is not None:
+        values["compute"] = _compute(topology.compute)
     if topology.all_to_all_gathers:
         values["all_to_all_gathers"] = True
     if topology.node is not None:
@@ -32,6 +36,15 @@ def json_values(topology: Topology) -> dict[str, object]:
         values["groups"] = [
             {"mesh_dims": list(group.mesh_dims), **_links(group.links)} for group in topology.groups
         ]
+    return values
+
+
+def _compute(compute: Compute) -> dict[str, object]:
+    values: dict[str, object] = {"peak_tflops": compute.peak_tflops}
+    if isinstance(compute.peak_tflops, Mapping):
+        values["peak_tflops"] = dict(compute.peak_tflops)
+    if compute.efficiency != 1:
+        values["efficiency"] = compute.efficiency
     return values
 
 

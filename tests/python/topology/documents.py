@@ -11,6 +11,7 @@ FULL: dict[str, Any] = {
     "sources": ["made up"],
     "launch_us": 5.0,
     "memory": {"kernel_us": 2.0, "bandwidth_gb_s": 1000.0},
+    "compute": {"peak_tflops": {"float32": 20.0, "bfloat16": 300.0}, "efficiency": 0.75},
     "all_to_all_gathers": True,
     "node": {
         "within": {

@@ -87,6 +87,30 @@ FAULTS = [
         None,  # the value it has: no fault
     ),
     ("groups.1.fixed_us", 2.0, "groups[1]: Expected latency_us or fixed_us, got both."),
+    # compute
+    ("compute", [], "compute: Expected an object, got a list."),
+    ("compute.flops", 1, "compute.flops: Expected one of the keys peak_tflops, efficiency, got an"),
+    ("compute.peak_tflops", 3, "compute.peak_tflops: Expected an object, got 3."),
+    ("compute.peak_tflops", MISSING, "compute.peak_tflops: Expected an object, got nothing."),
+    (
+        "compute.peak_tflops.tf32",
+        156,
+        "compute.peak_tflops: Expected names of torch dtypes such as float32 and bfloat16, got "
+        "'tf32'.",
+    ),
+    ("compute.peak_tflops.half", 1, "compute.peak_tflops: Expected names of torch dtypes such as"),
+    ("compute.peak_tflops.float32", 0, f"compute.peak_tflops.float32: {NUMBER_ABOVE_0}0."),
+    ("compute.peak_tflops.bfloat16", "3", f'compute.peak_tflops.bfloat16: {NUMBER_ABOVE_0}"3".'),
+    (
+        "compute.peak_tflops.float32",
+        MISSING,
+        "compute.peak_tflops: Expected an entry for float32, which stands for types without, got "
+        "none.",
+    ),
+    ("compute.efficiency", 0, "compute.efficiency: Expected a number above 0 and at most 1, got"),
+    ("compute.efficiency", 1.01, "compute.efficiency: Expected a number above 0 and at most 1,"),
+    ("compute.efficiency", True, "compute.efficiency: Expected a number above 0 and at most 1,"),
+    ("compute.efficiency", MISSING, None),
 ]
 
 
@@ -129,8 +153,13 @@ def test_a_group_without_a_link_for_all_must_have_one_for_each(tmp_path: Path) -
             '{"launch_us": 1, "launch_us": 2, "groups": []}',
             "launch_us: Expected the key once, got it more than once.",
         ),
+        (
+            '{"launch_us": 1, "memory": {"kernel_us": 1, "bandwidth_gb_s": 1}, "groups": [], '
+            '"compute": {"peak_tflops": {"float32": 1, "float32": 2}}}',
+            "compute.peak_tflops.float32: Expected the key once, got it more than once.",
+        ),
     ],
-    ids=["empty", "comma", "deep", "list", "number", "nothing known", "twice"],
+    ids=["empty", "comma", "deep", "list", "number", "nothing known", "twice", "type twice"],
 )
 def test_a_document_that_is_no_topology_is_refused(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "topology.json"
