@@ -1018,6 +1018,20 @@ def named_root_dims(root: DeviceMesh, name: str) -> tuple[int, ...] | None:
     return None
 
 
+# --- operations of an op -----------------------------------------------------------------------
+
+
+def flop_formula(op: OpOverload) -> Callable[..., int] | None:
+    """torch's count of the operations of an op, or one that a program registered with torch.
+
+    It takes the op's arguments with tensors of any kind, and the output as ``out_val``.
+    """
+    from torch.utils import flop_counter
+
+    formula: Callable[..., int] | None = flop_counter.flop_registry.get(op.overloadpacket)
+    return formula
+
+
 # --- sample calls -----------------------------------------------------------------------------
 
 
