@@ -16,6 +16,7 @@ from ..errors import ShardpropError
 __all__ = ["Call", "Operand", "bind"]
 
 _OPS_HELD = 4096
+_METAS_HELD = 16_384
 
 
 class Operand(NamedTuple):
@@ -197,15 +198,23 @@ def _leaves(op: OpOverload, name: str, value: object) -> Iterator[TensorMeta]:
 
 
 def _operand(op: OpOverload, name: str, meta: TensorMeta) -> Operand:
+    try:
+        found = _described(meta)
+    except TypeError:  # sizes without a hash: expressions
+        found = f"sizes that are ints of at least 0, got {tuple(meta.shape)}"
+    if isinstance(found, str):
+        raise ShardpropError(f"{op}: {name}: Expected {found}.")
+    return found
+
+
+@functools.lru_cache(_METAS_HELD)
+def _described(meta: TensorMeta) -> Operand | str:
+    """The operand, or what was expected of it and what came."""
     shape, stride = tuple(meta.shape), tuple(meta.stride)
     if any(type(size) is not int or size < 0 for size in shape):
-        raise ShardpropError(
-            f"{op}: {name}: Expected sizes that are ints of at least 0, got {shape}."
-        )
+        return f"sizes that are ints of at least 0, got {shape}"
     if len(stride) != len(shape):
-        raise ShardpropError(
-            f"{op}: {name}: Expected a stride for each of {len(shape)} dims, got {stride}."
-        )
+        return f"a stride for each of {len(shape)} dims, got {stride}"
     expanded = tuple(type(step) is int and step == 0 for step in stride)
     return Operand(shape, meta.dtype, expanded, _is_row_major(shape, stride))
 

@@ -105,7 +105,7 @@ def test_every_op_has_a_price(calls: list[Recorded]) -> None:
         if us == 0:
             free.add(packet(call))
     assert len(calls) > 80
-    assert {aten.view, aten.t, aten.transpose, aten.detach, operator.getitem} <= free
+    assert {aten.view, aten.t, aten.transpose, operator.getitem} <= free
     costly = {packet(call) for call in calls} - free
     assert {aten.mm, aten.embedding, aten.embedding_dense_backward, aten.add} <= costly
 
