@@ -10,13 +10,16 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .._torch import IntLike, OpOverload, TensorMeta
+from .._torch import OpOverload, TensorMeta
 from ..errors import ShardpropError
 
 __all__ = ["Call", "Operand", "bind"]
 
 _OPS_HELD = 4096
 _METAS_HELD = 16_384
+
+# What ops give beside tensors: no memory of the device.
+_NUMBERS = (int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class Operand(NamedTuple):
@@ -171,14 +174,16 @@ def _outputs(op: OpOverload, outputs: object) -> Iterator[Operand | None]:
     if isinstance(outputs, TensorMeta):
         yield _operand(op, "outputs", outputs)
         return
-    if outputs is not None and not isinstance(outputs, (list, tuple)):
+    if outputs is None or isinstance(outputs, _NUMBERS):
+        return
+    if not isinstance(outputs, (list, tuple)):
         raise ShardpropError(
             f"{op}: outputs: Expected TensorMeta, a sequence of them or None, got "
             f"{type(outputs).__name__}."
         )
-    for item in outputs or ():
+    for item in outputs:
         # Attention gives lengths of sequences among its outputs.
-        if item is None or isinstance(item, IntLike):
+        if item is None or isinstance(item, _NUMBERS):
             yield None
         else:
             yield from _outputs(op, item)
