@@ -86,9 +86,10 @@ class Table {
  private:
   std::int32_t number(const Rows& rows, int position) {
     const RowTable& cells = problem_.table;
-    if (cells.at(rows[0], position).kind == Kind::kAbsent) return StrategyTable::kAbsent;
     std::uint64_t key = 0;
     for (int m = 0; m < problem_.mesh.ndim; ++m) {
+      // Of an output that the call leaves out, torch 2.13 has a placement in some rows.
+      if (cells.at(rows[m], position).kind == Kind::kAbsent) return StrategyTable::kAbsent;
       key |= codes_[rows[m] * cells.width() + position] << (8 * m);
     }
     std::uint32_t found = numbers_.find(key);

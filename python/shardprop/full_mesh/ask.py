@@ -78,7 +78,7 @@ def strategies(
         if isinstance(given.rule, Rows):
             given.rule = rows_for(given, producers, strided)
         numbered = _enumerated(given, producers, kinds_among(producers, strided))
-        metas = _output_metas(given.op, given.meta, numbered)
+        metas = _output_metas(given.meta, numbered)
     except Declined as reason:
         raise ShardpropError(
             f"{op}: Expected an op with a rule or rows of its decomposition, got neither: {reason}."
@@ -90,6 +90,7 @@ def strategies(
     outputs = numbers[:, : numbered.outputs]
     if len(metas) != numbered.outputs:
         outputs = np.repeat(outputs, len(metas), axis=1)
+    outputs[:, [meta is None for meta in metas]] = -1  # rows may name a placement all the same
     return Strategies(
         op,
         mesh,
@@ -140,7 +141,15 @@ def _rule_for(given: Given) -> Any:
 def _enumerated(given: Given, producers: list[list[Any]], kinds: list[int]) -> Numbered:
     if isinstance(given.rule, FollowRule):
         return follow_sources(given, producers, _count(given.meta))
-    numbered = expand_rows(given, producers, kinds)
+    try:
+        numbered = expand_rows(given, producers, kinds)
+    except (_core.Unsupported, _core.RuleError, ShardpropError):
+        raise
+    except Exception as error:  # the rule function's
+        raise ShardpropError(
+            f"{given.op}: Expected arguments that its rule takes, got {type(error).__name__}: "
+            f"{error}"
+        ) from error
     if not len(numbered.table):
         raise ShardpropError(f"{given.op}: Expected a strategy, got none that is valid.")
     return numbered
@@ -152,20 +161,18 @@ def _count(meta: OutputMeta) -> int:
     return 1 if isinstance(meta, TensorMeta) else len(meta)
 
 
-def _output_metas(op: OpOverload, meta: OutputMeta, numbered: Numbered) -> list[TensorMeta | None]:
-    """Metadata per output: of one that is absent in every strategy None, even if torch has some."""
+def _output_metas(meta: OutputMeta, numbered: Numbered) -> list[TensorMeta | None]:
+    """Metadata per output, None for an absent one."""
     metas: list[TensorMeta | None]
     metas = [meta] if isinstance(meta, TensorMeta) else [*(meta or ())]
     outputs = numbered.outputs
-    if outputs == 1 and len(metas) > 1:
-        return metas  # they share a layout
+    if len(metas) == outputs or outputs == 1:  # one layout may be that of several
+        return metas
     absent = [bool((numbered.table[:, k] < 0).all()) for k in range(outputs)]
-    if len(metas) == outputs - sum(absent):
-        rest = iter(metas)
-        return [None if gone else next(rest) for gone in absent]
-    if len(metas) != outputs:
+    if len(metas) != outputs - sum(absent):
         raise _core.Unsupported("outputs and their metadata differ in number")
-    return [None if gone else m for gone, m in zip(absent, metas, strict=True)]
+    present = iter(metas)
+    return [None if gone else next(present) for gone in absent]
 
 
 def _translated(numbered: Numbered, table: LayoutTable) -> NDArray[np.int32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -53,8 +54,11 @@ class _ByPlanner:
 
 
 class _ByFunction:
+    """A function of the program's, asked once for each pair that one answer takes."""
+
     def __init__(self, price: Callable[[DTensorSpec, DTensorSpec], float]) -> None:
         self._price = price
+        self._known: dict[tuple[TensorMeta, Layout, Layout], float] = {}
 
     def table(
         self,
@@ -63,13 +67,20 @@ class _ByFunction:
         sources: Sequence[Layout],
         wanted: Sequence[Layout],
     ) -> NDArray[np.float64]:
-        from_specs = [make_spec(mesh, layout, meta) for layout in sources]
-        to_specs = [make_spec(mesh, layout, meta) for layout in wanted]
         prices = np.empty((len(wanted), len(sources)), np.float64)
-        for row, dst in enumerate(to_specs):
-            for column, src in enumerate(from_specs):
-                prices[row, column] = self._checked(self._price(src, dst), src, dst)
+        for (row, target), (column, source) in itertools.product(
+            enumerate(wanted), enumerate(sources)
+        ):
+            prices[row, column] = self._of_pair(meta, mesh, source, target)
         return prices
+
+    def _of_pair(self, meta: TensorMeta, mesh: DeviceMesh, source: Layout, target: Layout) -> float:
+        key = meta, source, target
+        known = self._known.get(key)
+        if known is None:
+            src, dst = make_spec(mesh, source, meta), make_spec(mesh, target, meta)
+            known = self._known[key] = self._checked(self._price(src, dst), src, dst)
+        return known
 
     def _checked(self, price: Any, src: DTensorSpec, dst: DTensorSpec) -> float:
         if isinstance(price, bool) or not isinstance(price, (int, float)) or math.isnan(price):

@@ -69,7 +69,7 @@ class Strategies:
         self.output_metas = tuple(output_metas)
         self._pricer = pricer
         self._wanted: dict[int, tuple[Numbers, Numbers]] = {}
-        self._tables: dict[object, NDArray[np.float64]] = {}
+        self._tables: dict[int, NDArray[np.float64]] = {}
 
     def __len__(self) -> int:
         return len(self.operands)
@@ -95,8 +95,7 @@ class Strategies:
 
     def price_table(self, operand: int) -> NDArray[np.float64]:
         """Microseconds float64 [D, sources] from each source of an operand to each layout of
-        `wanted`; ``inf`` where there is no plan. Operands of one shape that come in and are wanted
-        in the same layouts share one array, which is not to be written into.
+        `wanted`; ``inf`` where there is no plan. Not to be written into.
 
         Raises:
             ShardpropError: no prices were asked for, or one is none.
@@ -105,21 +104,30 @@ class Strategies:
             raise ShardpropError(
                 f"{self.op}: Expected strategies that were asked for with prices, got none."
             )
-        meta = self.operand_metas[operand]
-        wanted, _ = self.wanted(operand)
-        sources, source_of = np.unique(self.sources[operand], return_inverse=True)
-        # Prices go by shape and dtype.
-        key = (tuple(meta.shape), meta.dtype, wanted.tobytes(), self.sources[operand].tobytes())
-        table = self._tables.get(key)
+        table = self._tables.get(operand)
         if table is None:
-            table = self._pricer.table(
-                meta, self.mesh, self._decoded(sources), self._decoded(wanted)
-            )
-            if len(sources) != len(source_of) or not np.array_equal(source_of, range(len(sources))):
-                table = np.ascontiguousarray(table[:, source_of.reshape(-1)])
-            table.flags.writeable = False
-            self._tables[key] = table
+            self._price_alike(operand, self._pricer)
+            table = self._tables[operand]
         return table
+
+    def _price_alike(self, operand: int, pricer: Pricer) -> None:
+        """The tables of an operand and of those like it: of one shape, from the same sources. What
+        they want in common has one price."""
+        meta, sources = self.operand_metas[operand], self.sources[operand]
+        alike = [
+            k
+            for k, other in enumerate(self.operand_metas)
+            if other == meta and np.array_equal(self.sources[k], sources)
+        ]
+        wanted = np.unique(np.concatenate([self.wanted(k)[0] for k in alike]))
+        distinct, source_of = np.unique(sources, return_inverse=True)
+        table = pricer.table(meta, self.mesh, self._decoded(distinct), self._decoded(wanted))
+        if not np.array_equal(distinct, sources):
+            table = table[:, source_of.reshape(-1)]
+        for k in alike:
+            its = np.ascontiguousarray(table[np.searchsorted(wanted, self.wanted(k)[0])])
+            its.flags.writeable = False
+            self._tables[k] = its
 
     @functools.cached_property
     def prices(self) -> list[NDArray[np.float64]] | None:
