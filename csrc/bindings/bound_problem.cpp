@@ -17,9 +17,12 @@ enum Option : unsigned {
   kForceGraph = 8,
   kKeepAbsent = 16,
   kAlwaysShards = 32,
+  kAskKinds = 64,
 };
 
-std::vector<ShardKind> kinds_of(const Problem& problem, py::handle ask_kinds, bool plain) {
+std::vector<ShardKind> kinds_of(const Problem& problem, py::handle ask_kinds, unsigned options) {
+  if (options & kAskKinds) return ask_kinds().cast<std::vector<ShardKind>>();
+  bool plain = options & kAlwaysShards;
   for (const Operand& operand : problem.operands) {
     // The order of several kinds is that of a Python set, which only Python knows.
     if (has_strided(operand.layout)) {
@@ -179,7 +182,7 @@ void BoundProblem::decode_table() {
   const RowTable table = with_replicate_row(rule.table, absent_outputs, keep_absent);
   added_row = table.rows() != rule.table.rows();
   refuse_odd_absences(table, problem, keep_absent);
-  const auto kinds = kinds_of(problem, arguments.ask_kinds, arguments.options & kAlwaysShards);
+  const auto kinds = kinds_of(problem, arguments.ask_kinds, arguments.options);
   expansion = fill_placeholders(table, kinds);
   problem.table = std::move(expansion.table);
   if (!problem.table.asks.empty()) decode_output_shapes();

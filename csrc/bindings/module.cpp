@@ -37,4 +37,5 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   register_notation(module);
   register_signature(module);
   register_region(module);
+  register_strategies(module);
 }

@@ -21,5 +21,6 @@ void register_notation(pybind11::module_& module);
 void register_redistribute(pybind11::module_& module);
 void register_signature(pybind11::module_& module);
 void register_region(pybind11::module_& module);
+void register_strategies(pybind11::module_& module);
 
 }  // namespace shardprop::bindings

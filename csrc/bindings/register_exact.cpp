@@ -1,6 +1,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "bound_cost_model.h"
 #include "bound_problem.h"
 #include "exact_plan.h"
 #include "exact_search.h"
@@ -8,12 +9,6 @@
 
 namespace shardprop::bindings {
 namespace {
-
-// A cost model with what was found out under it.
-struct BoundCostModel {
-  CostModel model;
-  mutable BoundCache cache;
-};
 
 using GroupArgument = std::pair<std::vector<std::uint8_t>, std::vector<std::pair<double, double>>>;
 

@@ -6,6 +6,8 @@ from ._torch import Partial, Replicate, Shard
 from .calibration import Calibration, calibrate
 from .calibration import Settings as CalibrationSettings
 from .errors import ShardpropError
+from .exact import ExactPlanner
+from .full_mesh import LayoutTable, Strategies, Strategy, strategies
 from .placeholder import ShardingPlaceholder
 from .plans import Layout, Step
 from .propagator import clear_caches, disable, enable, enabled, is_enabled, reset_stats, stats
@@ -25,7 +27,9 @@ __all__ = [
     "CalibrationSettings",
     "CallbackTopology",
     "Decision",
+    "ExactPlanner",
     "Layout",
+    "LayoutTable",
     "Partial",
     "Plan",
     "Replicate",
@@ -34,6 +38,8 @@ __all__ = [
     "ShardpropError",
     "Stats",
     "Step",
+    "Strategies",
+    "Strategy",
     "Topology",
     "TorchTopology",
     "calibrate",
@@ -51,6 +57,7 @@ __all__ = [
     "register_single_dim_rule",
     "reset_stats",
     "stats",
+    "strategies",
     "temporary_rules",
     "unregister",
 ]

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 class Unsupported(Exception): ...
 class RuleError(ValueError): ...
 
@@ -178,3 +181,29 @@ def group_alike(
 def spec_key(spec: object, by_address: bool = False) -> bytes: ...
 def set_order(hashes: Sequence[int]) -> list[int]: ...
 def hash_int_pair(first: int, second: int) -> int: ...
+def strategy_table(
+    written: Sequence[tuple[int, int]],
+    producers: Sequence[Sequence[Sequence[object]]],
+    mesh: Mesh,
+    device_mesh: object,
+    rows: object,
+    outputs: int,
+    specs: object,
+    positional: int,
+    options: int,
+    ask_kinds: Callable[[], Sequence[int]],
+    ask_tracing: Callable[[], bool],
+    fixed: Sequence[tuple[int, object]] | None,
+    absent_outputs: Sequence[bool] | None,
+    pinned: Sequence[int],
+    accepts: Callable[[tuple[Any, ...]], bool] | None,
+    symbolic: Callable[[], Any],
+    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
+) -> tuple[NDArray[np.int32], list[tuple[Any, ...]]]: ...
+def price_table(
+    model: CostModel,
+    spec: object,
+    sources: Sequence[Sequence[object]],
+    targets: Sequence[Sequence[object]],
+    memory_limit: float,
+) -> NDArray[np.float64]: ...

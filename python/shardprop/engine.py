@@ -40,9 +40,8 @@ Look = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[s
 OutputMeta = TensorMeta | Sequence[TensorMeta | None] | None
 
 # The bits of csrc/bindings/bound_problem.cpp.
-_IN_PLACE, _ALLOW_UNEVEN, _PREFERS_NO_REDISTRIBUTE, _FORCE_GRAPH, _KEEP_ABSENT, _ALWAYS_SHARDS = (
-    1 << bit for bit in range(6)
-)
+_IN_PLACE, _ALLOW_UNEVEN, _PREFERS_NO_REDISTRIBUTE, _FORCE_GRAPH = (1 << bit for bit in range(4))
+_KEEP_ABSENT, _ALWAYS_SHARDS, _ASK_KINDS = (1 << bit for bit in range(4, 7))
 
 
 class Verdict(IntEnum):
@@ -361,11 +360,14 @@ def prepare(
     rows: Sequence[Any] | None = None,
     seen: Arguments | None = None,
     always_shards: bool = False,
+    kinds: Sequence[int] | None = None,
 ) -> Prepared:
     """Gather the core's arguments; ask the rule for its rows unless they are given.
 
     `seen` is what a walk over the arguments found, if there was one. `always_shards`: fill
     placeholders with plain shards even where no operand has one (torch does not).
+    `kinds`: fill them with these kinds of `shard_kinds` whatever the operands have, and take no
+    tensor for one that stays where it is.
 
     Raises:
         _core.Unsupported: the core does not handle this; its text is the reason.
@@ -385,6 +387,12 @@ def prepare(
     if outputs is None:
         outputs = _num_outputs(question, facts, rows)
     listed = facts.first_return == "list" and _is_container(question.meta)
+    bits = options(question, rule) | (_ALWAYS_SHARDS if always_shards else 0)
+    fixed: list[tuple[int, DTensorSpec]] | None = None
+    if kinds is None:
+        fixed = _fixed(question, rule, facts, outputs)
+    else:
+        bits = (bits & ~_IN_PLACE) | _ASK_KINDS
     arguments = (
         core_mesh(mesh),
         mesh,
@@ -392,10 +400,10 @@ def prepare(
         outputs,
         operands,
         question.positional,
-        options(question, rule) | (_ALWAYS_SHARDS if always_shards else 0),
-        functools.partial(shard_kinds, operands),
+        bits,
+        functools.partial(shard_kinds, operands) if kinds is None else lambda: kinds,
         _torch.are_we_tracing,
-        _fixed(question, rule, facts, outputs),
+        fixed,
         _absent_outputs(question.meta),
         seen.pinned,
         _filter(question, rule, mesh, outputs),

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from . import _core, _torch
-from ._torch import DTensorSpec
+from ._torch import DeviceMesh, DTensorSpec, Placement, Replicate, TensorMeta
 from .bounded import BoundedMap
 from .engine import Choice, Prepared, Question, Verdict, chosen
 from .errors import ShardpropError
 from .mesh_models import MeshModels
 from .plans import Layout, Step
+from .specs import make_spec
 from .topology import CostSource
 from .weighed import weighed_outputs
 
@@ -113,6 +117,42 @@ class ExactPlanner:
         """
         price = _core.exact_price(self.models.of(src.mesh), src, dst, self._limit)
         return _NO_PRICE if price is None else PlanPrice(*price)
+
+    def prices(
+        self,
+        meta: TensorMeta,
+        mesh: DeviceMesh,
+        from_layouts: Sequence[Sequence[Placement]],
+        to_layouts: Sequence[Sequence[Placement]],
+    ) -> NDArray[np.float64]:
+        """What the cheapest plans cost between layouts of one tensor: what `price` says of each
+        pair, in one call.
+
+        Args:
+            meta: Shape and dtype of the whole tensor.
+            mesh: Where it is.
+            from_layouts: Per source a placement for each mesh dim. Strided shards stand for a shard
+                order where there is one that they can stand for.
+            to_layouts: Per target, likewise.
+
+        Returns:
+            Microseconds [targets, sources]; ``inf`` where there is no plan.
+
+        Raises:
+            ShardpropError: the topology does not fit the mesh, or a layout has another number of
+                placements than the mesh has dims.
+            _core.Unsupported: layouts that the core does not model.
+        """
+        for name, layouts in (("from_layouts", from_layouts), ("to_layouts", to_layouts)):
+            for index, layout in enumerate(layouts):
+                if len(layout) != mesh.ndim:
+                    raise ShardpropError(
+                        f"{name}[{index}]: Expected {mesh.ndim} placements, one for each mesh dim, "
+                        f"got {len(layout)}."
+                    )
+        spec = make_spec(mesh, (Replicate(),) * mesh.ndim, meta)
+        model = self.models.of(mesh)
+        return _core.price_table(model, spec, from_layouts, to_layouts, self._limit)
 
     def choose(
         self,

@@ -131,6 +131,15 @@ class FollowRule:
     def __init__(self, candidates: Callable[[Question], Candidate | Sequence[Candidate]]) -> None:
         self._candidates = candidates
 
+    def candidates(self, question: Question) -> list[Candidate]:
+        """The ways to run the op on operands that are where the question has them.
+
+        Raises:
+            _core.Unsupported: the rule does not apply.
+        """
+        found = self._candidates(question)
+        return [found] if isinstance(found, Candidate) else list(found)
+
     def choose(self, question: Question, price: Price) -> Choice:
         """The only candidate, or the one torch's selection takes.
 
@@ -138,8 +147,7 @@ class FollowRule:
             _core.Unsupported: the rule does not apply; torch decides, or says why not.
         """
         operands = question.operands[: question.positional]
-        found = self._candidates(question)
-        candidates = [found] if isinstance(found, Candidate) else list(found)
+        candidates = self.candidates(question)
         mesh = operands[0].mesh if operands else question.operands[0].mesh
         if any(spec.mesh is not mesh and spec.mesh != mesh for spec in operands):
             raise _core.Unsupported("operands on different meshes")

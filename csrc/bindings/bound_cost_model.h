@@ -1,0 +1,15 @@
+// A cost model as Python holds it.
+#pragma once
+
+#include "cost_model.h"
+#include "plan_bound.h"
+
+namespace shardprop::bindings {
+
+// With what was found out under it.
+struct BoundCostModel {
+  CostModel model;
+  mutable BoundCache cache;
+};
+
+}  // namespace shardprop::bindings

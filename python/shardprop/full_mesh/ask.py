@@ -1,0 +1,183 @@
+"""`strategies`: from an op and where its operands may come from to all ways to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core, registry
+from .._torch import DeviceMesh, OpOverload, TensorMeta
+from ..decision import ReadOut, rule_of
+from ..decomposition import Declined, Rows
+from ..engine import OutputMeta
+from ..errors import ShardpropError
+from ..op_facts import op_facts
+from ..rules import FollowRule
+from .by_rows import expand_rows
+from .decomposed import rows_for, rows_of_replicated
+from .following import follow_sources
+from .given import Given, read
+from .layout_table import LayoutTable
+from .numbered import Numbered
+from .pricing import pricer_of
+from .sources import kinds_among, read_sources
+from .table import Strategies
+
+__all__ = ["strategies"]
+
+
+def strategies(
+    op: OpOverload,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    mesh: DeviceMesh,
+    sources: Sequence[Any] | None = None,
+    prices: Any = None,
+    strided: bool = True,
+    layouts: LayoutTable | None = None,
+) -> Strategies:
+    """Every strategy of an op on a mesh, for operands that may come in any of several layouts.
+
+    The order is that of the product over mesh dims of the rows of the op's rule, the last mesh dim
+    varying fastest; the set is what torch's expansion keeps for any of the sources. Where an op
+    writes into an operand, that operand and the output are placed alike, but anywhere: whoever
+    plans may move it beforehand. An op whose outputs follow its operands (a view, most reductions)
+    has one strategy per combination of sources, in their order, and the replicated one last.
+
+    Args:
+        op: An overload that torch or we have a rule for, or a decomposition.
+        args: Its arguments; tensors as TensorMeta, as tensors (of which only the metadata is read)
+            or as DTensorSpec.
+        kwargs: Its keyword arguments, likewise.
+        mesh: Where all operands are.
+        sources: Per operand (tensors of `args`, then of `kwargs`, lists flattened) the layouts in
+            which it may come: each a placement per mesh dim, or a DTensorSpec. None, for an operand
+            or for all: the one it was given with, else every combination of Replicate and Shard.
+        prices: What it costs to bring an operand from a source to where a strategy wants it: an
+            ExactPlanner, what `enable` takes for a topology (save a function), or a function
+            ``(src, dst) -> microseconds`` of two DTensorSpec, called once for each distinct pair.
+            None: no prices.
+        strided: Keep shards that a source has strided as they are, where the op's rule leaves the
+            kind of shard open; else strategies have plain shards alone.
+        layouts: Where to number the layouts; None: a new table.
+
+    Raises:
+        ShardpropError: an op without a rule (or a list op), arguments or sources that cannot be
+            meant, or no strategy; the message names op and argument.
+    """
+    kwargs = {} if kwargs is None else kwargs
+    _check(op, args, kwargs, mesh, layouts)
+    pricer = pricer_of(prices)
+    try:
+        given = read(op, args, kwargs, mesh, _rule_for)
+        producers = read_sources(given, sources)
+        if isinstance(given.rule, Rows):
+            given.rule = rows_for(given, producers, strided)
+        numbered = _enumerated(given, producers, kinds_among(producers, strided))
+        metas = _output_metas(given.meta, numbered)
+    except Declined as reason:
+        raise ShardpropError(
+            f"{op}: Expected an op with a rule or rows of its decomposition, got neither: {reason}."
+        ) from None
+    except (_core.Unsupported, _core.RuleError) as error:
+        raise ShardpropError(f"{op}: {error}") from None
+    table = LayoutTable() if layouts is None else layouts
+    numbers = _translated(numbered, table)
+    outputs = numbers[:, : numbered.outputs]
+    if len(metas) != numbered.outputs:
+        outputs = np.repeat(outputs, len(metas), axis=1)
+    outputs[:, [meta is None for meta in metas]] = -1  # rows may name a placement all the same
+    return Strategies(
+        op,
+        mesh,
+        table,
+        outputs,
+        numbers[:, numbered.outputs :],
+        [table.ids(each) for each in producers],
+        given.operand_metas,
+        metas,
+        pricer,
+    )
+
+
+def _check(op: Any, args: Any, kwargs: Any, mesh: Any, layouts: Any) -> None:
+    if not isinstance(op, OpOverload):
+        raise ShardpropError(
+            f"op: Expected an op overload such as torch.ops.aten.mm.default, got {op!r}."
+        )
+    if not isinstance(args, (list, tuple)) or isinstance(args, TensorMeta):
+        raise ShardpropError(f"{op}, args: Expected a list or tuple of arguments, got {args!r}.")
+    if not isinstance(kwargs, Mapping):
+        raise ShardpropError(f"{op}, kwargs: Expected a dict of arguments, got {kwargs!r}.")
+    if not isinstance(mesh, DeviceMesh):
+        raise ShardpropError(f"{op}, mesh: Expected a DeviceMesh, got {mesh!r}.")
+    if layouts is not None and not isinstance(layouts, LayoutTable):
+        raise ShardpropError(f"{op}, layouts: Expected a LayoutTable, got {layouts!r}.")
+    if op_facts(op).is_list_op:
+        raise ShardpropError(f"{op}: Expected an op on single tensors, got a list op.")
+
+
+def _rule_for(given: Given) -> Any:
+    """The op's rule; the rows of its decomposition for replicated operands where it has none."""
+    rule = rule_of(given.op)
+    if isinstance(rule, ReadOut):
+        raise ShardpropError(
+            f"{given.op}: Expected an op on tensors, got one that reads a number out."
+        )
+    if rule is not None:
+        return rule
+    how = registry.why_no_single_dim_rule(given.op)
+    if how != "decomposition":
+        raise ShardpropError(
+            f"{given.op}: Expected an op with a rule, got one that torch decides by {how}."
+        )
+    return rows_of_replicated(given)
+
+
+def _enumerated(given: Given, producers: list[list[Any]], kinds: list[int]) -> Numbered:
+    if isinstance(given.rule, FollowRule):
+        return follow_sources(given, producers, _count(given.meta))
+    try:
+        numbered = expand_rows(given, producers, kinds)
+    except (_core.Unsupported, _core.RuleError, ShardpropError):
+        raise
+    except Exception as error:  # the rule function's
+        raise ShardpropError(
+            f"{given.op}: Expected arguments that its rule takes, got {type(error).__name__}: "
+            f"{error}"
+        ) from error
+    if not len(numbered.table):
+        raise ShardpropError(f"{given.op}: Expected a strategy, got none that is valid.")
+    return numbered
+
+
+def _count(meta: OutputMeta) -> int:
+    if meta is None:
+        return 0
+    return 1 if isinstance(meta, TensorMeta) else len(meta)
+
+
+def _output_metas(meta: OutputMeta, numbered: Numbered) -> list[TensorMeta | None]:
+    """Metadata per output, None for an absent one."""
+    metas: list[TensorMeta | None]
+    metas = [meta] if isinstance(meta, TensorMeta) else [*(meta or ())]
+    outputs = numbered.outputs
+    if len(metas) == outputs or outputs == 1:  # one layout may be that of several
+        return metas
+    absent = [bool((numbered.table[:, k] < 0).all()) for k in range(outputs)]
+    if len(metas) != outputs - sum(absent):
+        raise _core.Unsupported("outputs and their metadata differ in number")
+    present = iter(metas)
+    return [None if gone else next(present) for gone in absent]
+
+
+def _translated(numbered: Numbered, table: LayoutTable) -> NDArray[np.int32]:
+    """The numbers as `table` has them; -1 stays."""
+    ids = np.empty(len(numbered.layouts) + 1, np.int32)
+    ids[:-1] = table.ids(numbered.layouts)
+    ids[-1] = -1
+    return ids[numbered.table]

@@ -1,0 +1,46 @@
+"""Strategies of an op whose rule lists rows for one mesh dim: the core expands them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _core, _torch
+from .._torch import DTensorSpec
+from ..decision import is_own
+from ..engine import GivenRows, Question, prepare
+from ..op_facts import op_facts
+from .given import Given, Layout
+from .numbered import Numbered
+
+__all__ = ["expand_rows"]
+
+
+def expand_rows(given: Given, sources: Sequence[Sequence[Layout]], kinds: list[int]) -> Numbered:
+    """Every strategy that torch's expansion keeps for some of the sources.
+
+    Raises:
+        _core.Unsupported, _core.RuleError: as `engine.prepare` does.
+        Exception: what the rule function raises.
+    """
+    question = given.question()
+    if not is_own(given.rule):
+        _torch.validate_meta_count(given.schema(given.replicated_specs()), question.meta)
+    prepared = prepare(question, given.rule, kinds=kinds)
+    written = _written(question, given.rule, prepared.outputs)
+    table, layouts = _core.strategy_table(written, sources, *prepared.arguments)
+    return Numbered(table, prepared.outputs, layouts)
+
+
+def _written(question: Question, rule: Any, outputs: int) -> list[tuple[int, int]]:
+    """Outputs that are written into operands, and so are placed like them: (output, operand)."""
+    facts = op_facts(question.op)
+    pairs: list[tuple[int, int]] = []
+    if facts.in_place and outputs and not isinstance(rule, GivenRows):
+        pairs.append((0, 0))
+    for index, name in enumerate(facts.out_arguments):
+        spec = question.kwargs.get(name)
+        if isinstance(spec, DTensorSpec) and index < outputs:
+            operand = [id(each) for each in question.operands].index(id(spec))
+            pairs.append((index, operand))
+    return pairs

@@ -1,0 +1,89 @@
+"""Strategies of an op whose outputs follow its operands: those of each source are asked in turn."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from .. import _core
+from .._torch import Replicate
+from ..engine import NoStrategyError, Question
+from ..errors import ShardpropError
+from ..rules import FollowRule
+from ..rules.follow import Candidate
+from .given import Given, Layout
+from .layout_table import LayoutTable
+from .numbered import Numbered
+
+__all__ = ["follow_sources"]
+
+# Ways to combine the sources of several operands, each of which is asked.
+_MOST_COMBINATIONS = 4096
+
+# What the body of a rule raises on a layout that it does not expect.
+_UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
+
+
+def follow_sources(given: Given, sources: Sequence[Sequence[Layout]], outputs: int) -> Numbered:
+    """What the rule makes of every combination of the sources and then of replicated operands, each
+    result once.
+
+    Raises:
+        ShardpropError: it makes nothing of any of them; the message says why of the last.
+    """
+    rule: FollowRule = given.rule
+    layouts = LayoutTable()
+    found: dict[tuple[int, ...], None] = {}
+    why: object = None
+    for combination in _combinations(given, sources):
+        question = given.question(combination)
+        try:
+            candidates = rule.candidates(question)
+        except (_core.Unsupported, NoStrategyError, ShardpropError) as reason:
+            why = reason  # no way from there
+            continue
+        except _UNEXPECTED as reason:
+            why = f"arguments that our rule does not expect ({type(reason).__name__})"
+            continue
+        for candidate in candidates:
+            row = _row(question, candidate, combination, outputs)
+            found[tuple(-1 if p is None else layouts.id(p) for p in row)] = None
+    if not found:
+        raise ShardpropError(
+            f"{given.op}: Expected a layout that its rule follows, got none: {why}"
+        )
+    table = np.array([*found], np.int32).reshape(len(found), -1)
+    return Numbered(table, outputs, [layouts[i] for i in range(len(layouts))])
+
+
+def _combinations(given: Given, sources: Sequence[Sequence[Layout]]) -> Iterator[Sequence[Layout]]:
+    """Layouts of all operands.
+
+    Where they are too many, every source of one operand with the others like it (in so far as they
+    have a source like it), which is what a rule such as that of ``cat`` brings them to anyway.
+    """
+    replicated = (Replicate(),) * given.mesh.ndim
+    count = 1
+    for layouts in sources:
+        count *= len(layouts)
+    if count <= _MOST_COMBINATIONS:
+        yield from itertools.product(*sources)
+    else:
+        for layout in dict.fromkeys(itertools.chain(*sources)):
+            yield [layout if layout in layouts else replicated for layouts in sources]
+    yield [replicated] * len(sources)
+
+
+def _row(
+    question: Question, candidate: Candidate, combination: Sequence[Layout], outputs: int
+) -> list[Layout | None]:
+    """Layouts of outputs and operands; keyword arguments, which no rule moves, as they are."""
+    of_outputs = list(candidate.outputs)
+    if len(of_outputs) == 1:
+        of_outputs *= outputs
+    if len(of_outputs) != outputs or len(candidate.operands) > len(question.operands):
+        raise _core.Unsupported("outputs and their metadata differ in number")
+    rest = combination[len(candidate.operands) :]
+    return [*of_outputs, *candidate.operands, *rest]
