@@ -75,8 +75,7 @@ std::vector<graph::Row> rows_of(const py::list& list) {
     if (fields.size() != 5) throw ProblemError("Expected 5 fields in " + place + ".");
     out.push_back({py::cast<double>(fields[0]), py::cast<double>(fields[1]),
                    vector_of<std::int32_t>(fields[2], place),
-                   vector_of<std::int32_t>(fields[3], place),
-                   vector_of<double>(fields[4], place)});
+                   vector_of<std::int32_t>(fields[3], place), vector_of<double>(fields[4], place)});
   }
   return out;
 }

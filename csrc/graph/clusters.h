@@ -23,8 +23,8 @@ struct Side {
     std::vector<double> amounts;  // by cluster label
   };
   double budget;
-  int row;       // of the problem
-  bool upper;    // of its bounds
+  int row;                  // of the problem
+  bool upper;               // of its bounds
   std::vector<Term> terms;  // by cluster, ascending; clusters whose amounts are all 0 are left out
 };
 
@@ -43,10 +43,14 @@ class Clusters {
   [[nodiscard]] int count() const { return static_cast<int>(live_.size()); }
   [[nodiscard]] bool empty(int cluster) const { return members_[at(cluster)].empty(); }
   [[nodiscard]] const std::vector<int>& members(int cluster) const { return members_[at(cluster)]; }
-  [[nodiscard]] const std::vector<std::uint8_t>& live(int cluster) const { return live_[at(cluster)]; }
+  [[nodiscard]] const std::vector<std::uint8_t>& live(int cluster) const {
+    return live_[at(cluster)];
+  }
   [[nodiscard]] int of(int node) const { return of_[at(node)]; }
   // The label of `node` for each label of its cluster.
-  [[nodiscard]] const std::vector<std::int32_t>& labels(int node) const { return labels_[at(node)]; }
+  [[nodiscard]] const std::vector<std::int32_t>& labels(int node) const {
+    return labels_[at(node)];
+  }
   // The row (u) or column (v) of an edge's table for each label of the cluster of that end.
   void table_rows(const Edge& edge, std::vector<std::int32_t>& out) const;
   void table_columns(const Edge& edge, std::vector<std::int32_t>& out) const;
@@ -64,14 +68,14 @@ class Clusters {
   void absorb(int cluster, int other, const std::vector<std::int32_t>& partner);
 
   const Problem& problem_;
-  std::vector<int> of_;                             // by node
-  std::vector<std::vector<std::int32_t>> labels_;   // by node
-  std::vector<std::vector<int>> members_;           // by cluster; empty where merged away
-  std::vector<std::vector<std::uint8_t>> live_;     // by cluster
-  std::vector<int> left_;                           // live labels, by cluster
-  std::vector<std::vector<int>> forbidding_;        // edges with infinite entries, by node
+  std::vector<int> of_;                            // by node
+  std::vector<std::vector<std::int32_t>> labels_;  // by node
+  std::vector<std::vector<int>> members_;          // by cluster; empty where merged away
+  std::vector<std::vector<std::uint8_t>> live_;    // by cluster
+  std::vector<int> left_;                          // live labels, by cluster
+  std::vector<std::vector<int>> forbidding_;       // edges with infinite entries, by node
   std::vector<std::vector<std::pair<int, std::vector<double>>>> row_nodes_;  // coefficients, by row
-  std::vector<std::uint8_t> queued_;                // by edge
+  std::vector<std::uint8_t> queued_;                                         // by edge
   std::vector<int> queue_;
   bool dead_ = false;
 };

@@ -41,9 +41,9 @@ class MatrixJoiner {
 };
 
 // The labels to keep: of those with equal `looks` and `amounts` the first of least price.
-[[nodiscard]] std::vector<int> undominated(
-    const double* unary, int labels, const std::vector<std::vector<std::int32_t>*>& looks,
-    const std::vector<std::vector<double>*>& amounts);
+[[nodiscard]] std::vector<int> undominated(const double* unary, int labels,
+                                           const std::vector<std::vector<std::int32_t>*>& looks,
+                                           const std::vector<std::vector<double>*>& amounts);
 
 // list = list[keep]
 template <typename T>

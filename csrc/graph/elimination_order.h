@@ -41,7 +41,6 @@ struct Elimination {
 // The same with the sides: each entry keeps all pairs of price and amounts that none beats in
 // price and every amount. kTooLarge: more than `most_points` of them.
 [[nodiscard]] Elimination eliminate_with_sides(const Model& model, const EliminationOrder& order,
-                                               double cutoff, std::size_t most_points,
-                                               const Interrupt& interrupt);
+                                               std::size_t most_points, const Interrupt& interrupt);
 
 }  // namespace shardprop::graph

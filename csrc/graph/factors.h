@@ -39,8 +39,8 @@ struct PairTable {
 };
 
 struct StartingTables {
-  double constant = 0;                       // of variables without a choice, and links among them
-  std::vector<std::vector<double>> unary;    // by variable, by live index
+  double constant = 0;                     // of variables without a choice, and links among them
+  std::vector<std::vector<double>> unary;  // by variable, by live index
   std::vector<PairTable> pairs;
 };
 

@@ -105,9 +105,9 @@ bool MessagePassing::pass_ahead() {
     for (const int e : model_->ahead[at(v)]) {
       const Link& link = model_->links[at(e)];
       const Matrix& matrix = model_->matrices[at(link.matrix)];
-      bound += send(link.rows, matrix.rows, share_[at(v)], messages_.data() + channels_[at(e)].back,
-                    matrix.prices.data(), matrix.columns,
-                    messages_.data() + channels_[at(e)].ahead);
+      bound +=
+          send(link.rows, matrix.rows, share_[at(v)], messages_.data() + channels_[at(e)].back,
+               matrix.prices.data(), matrix.columns, messages_.data() + channels_[at(e)].ahead);
     }
   }
   if (choice_failed_) chosen_.clear();
@@ -135,10 +135,9 @@ double MessagePassing::pass_back(double cutoff) {
     for (const int e : model_->back[at(v)]) {
       const Link& link = model_->links[at(e)];
       const Matrix& matrix = model_->matrices[at(link.matrix)];
-      normal_back_[at(e)] =
-          send(link.columns, matrix.columns, share_[at(v)],
-               messages_.data() + channels_[at(e)].ahead, matrix.transposed.data(), matrix.rows,
-               messages_.data() + channels_[at(e)].back);
+      normal_back_[at(e)] = send(
+          link.columns, matrix.columns, share_[at(v)], messages_.data() + channels_[at(e)].ahead,
+          matrix.transposed.data(), matrix.rows, messages_.data() + channels_[at(e)].back);
     }
   }
   return constant + bound;

@@ -53,11 +53,11 @@ class MessagePassing {
                             double* out);
 
   const Model* model_;
-  std::vector<Channel> channels_;      // by link
+  std::vector<Channel> channels_;  // by link
   std::vector<double> messages_;
-  std::vector<double> share_;          // by variable
-  std::vector<double> bound_before_;   // by variable: of the pass ahead up to it
-  std::vector<double> normal_back_;    // by link: v_e
+  std::vector<double> share_;                   // by variable
+  std::vector<double> bound_before_;            // by variable: of the pass ahead up to it
+  std::vector<double> normal_back_;             // by link: v_e
   std::vector<double> sum_, weights_, choice_;  // scratch
   std::vector<int> chosen_;
   bool choice_failed_ = false;

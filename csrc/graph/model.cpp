@@ -96,7 +96,8 @@ class Builder {
       const End& end = ends[i];
       Link link{end.u, end.v, end.table, end.rows, end.columns};
       if (!model_.links.empty() && model_.links.back().u == end.u &&
-          model_.links.back().v == end.v && joiner_.join(model_.matrices, model_.links.back(), link)) {
+          model_.links.back().v == end.v &&
+          joiner_.join(model_.matrices, model_.links.back(), link)) {
         continue;
       }
       model_.links.push_back(std::move(link));
@@ -108,8 +109,8 @@ class Builder {
     std::vector<Usage> usage;
     std::map<std::pair<int, bool>, int> matrix_of;
     for (const End& end : ends) {
-      const auto [it, fresh] = matrix_of.try_emplace({end.table, end.flipped},
-                                                     static_cast<int>(usage.size()));
+      const auto [it, fresh] =
+          matrix_of.try_emplace({end.table, end.flipped}, static_cast<int>(usage.size()));
       if (fresh) usage.emplace_back(problem_.tables[at(end.table)], end.flipped);
       usage[at(it->second)].use(end.rows, end.columns);
     }
@@ -146,8 +147,8 @@ class Builder {
     }
     std::vector<std::vector<int>> keep(kept_.size());
     for (std::size_t v = 0; v < kept_.size(); ++v) {
-      keep[v] = undominated(unary(static_cast<int>(v)), static_cast<int>(kept_[v].size()),
-                            looks[v], amounts[v]);
+      keep[v] = undominated(unary(static_cast<int>(v)), static_cast<int>(kept_[v].size()), looks[v],
+                            amounts[v]);
       for (auto* list : looks[v]) select(*list, keep[v]);
       for (auto* list : amounts[v]) select(*list, keep[v]);
     }

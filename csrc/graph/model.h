@@ -30,8 +30,8 @@ struct Model {
   std::vector<double> unary;  // by label; finite
   std::vector<Matrix> matrices;
   std::vector<Link> links;
-  std::vector<std::vector<int>> back, ahead;  // links to earlier and to later variables
-  std::vector<Side> sides;                    // terms by variable
+  std::vector<std::vector<int>> back, ahead;           // links to earlier and to later variables
+  std::vector<Side> sides;                             // terms by variable
   std::vector<std::vector<std::int32_t>> node_labels;  // by node: its label for each label of...
   std::vector<int> variable_of;                        // ...the variable that decides it
 

@@ -48,9 +48,8 @@ bool Clusters::merge_if_paired(int edge_index) {
     return table.row(rows[s])[columns[t]] < kInfinity;
   };
   const auto partner = only_partners(live(a), live(b), allowed);
-  const auto back = only_partners(live(b), live(a), [&](std::size_t t, std::size_t s) {
-    return allowed(s, t);
-  });
+  const auto back =
+      only_partners(live(b), live(a), [&](std::size_t t, std::size_t s) { return allowed(s, t); });
   if (partner.empty() && back.empty()) return false;
   // The smaller cluster is the one rewritten, so that a long chain of pairs stays cheap.
   const bool into_a = back.empty() || (!partner.empty() && members(a).size() >= members(b).size());

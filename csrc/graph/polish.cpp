@@ -8,6 +8,10 @@ namespace {
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr int kSweeps = 20;
+// Twice what removal and elimination allow for rounding, so that what they find is accepted.
+constexpr double kSlack = 2e-12;
+
+double beyond(double used, double budget) { return std::max(0.0, used - budget - kSlack * budget); }
 
 class Polisher {
  public:
@@ -39,7 +43,8 @@ class Polisher {
     }
     // Rounding must not make two labels take turns for ever.
     if (best == now) return false;
-    for (const auto& [s, amounts] : terms(v)) used_[s] += (*amounts)[at(best)] - (*amounts)[at(now)];
+    for (const auto& [s, amounts] : terms(v))
+      used_[s] += (*amounts)[at(best)] - (*amounts)[at(now)];
     chosen_[at(v)] = best;
     return true;
   }
@@ -56,7 +61,7 @@ class Polisher {
     const int now = chosen_[at(v)];
     for (const auto& [s, amounts] : terms(v)) {
       const double used = used_[s] + ((*amounts)[at(label)] - (*amounts)[at(now)]);
-      sum += std::max(0.0, used - model_.sides[s].budget);
+      sum += beyond(used, model_.sides[s].budget);
     }
     return sum;
   }
@@ -68,23 +73,23 @@ class Polisher {
     for (const int e : model_.back[at(v)]) {
       const Link& link = model_.links[at(e)];
       const Matrix& matrix = model_.matrices[at(link.matrix)];
-      const double* row = matrix.prices.data() +
-                          at(link.rows[at(chosen_[at(link.u)])]) * at(matrix.columns);
+      const double* row =
+          matrix.prices.data() + at(link.rows[at(chosen_[at(link.u)])]) * at(matrix.columns);
       for (std::size_t l = 0; l < prices_.size(); ++l) prices_[l] += row[link.columns[l]];
     }
     for (const int e : model_.ahead[at(v)]) {
       const Link& link = model_.links[at(e)];
       const Matrix& matrix = model_.matrices[at(link.matrix)];
-      const double* column = matrix.transposed.data() +
-                             at(link.columns[at(chosen_[at(link.v)])]) * at(matrix.rows);
+      const double* column =
+          matrix.transposed.data() + at(link.columns[at(chosen_[at(link.v)])]) * at(matrix.rows);
       for (std::size_t l = 0; l < prices_.size(); ++l) prices_[l] += column[link.rows[l]];
     }
   }
 
   const Model& model_;
   std::vector<int>& chosen_;
-  std::vector<Terms> terms_;   // by variable
-  std::vector<double> used_;   // by side
+  std::vector<Terms> terms_;    // by variable
+  std::vector<double> used_;    // by side
   std::vector<double> prices_;  // scratch
 };
 
@@ -95,7 +100,7 @@ double excess(const Model& model, const std::vector<int>& chosen) {
   for (const Side& side : model.sides) {
     double sum = 0;
     for (const auto& term : side.terms) sum += term.amounts[at(chosen[at(term.cluster)])];
-    total += std::max(0.0, sum - side.budget);
+    total += beyond(sum, side.budget);
   }
   return total;
 }

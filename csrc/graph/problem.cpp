@@ -80,8 +80,8 @@ Problem::Problem(std::vector<std::vector<double>> unaries_in, std::vector<Table>
       rows(std::move(rows_in)) {
   for (std::size_t i = 0; i < unaries.size(); ++i) check_prices(unaries[i], "node", i);
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    const auto sides = static_cast<std::size_t>(tables[i].rows) *
-                       static_cast<std::size_t>(tables[i].columns);
+    const auto sides =
+        static_cast<std::size_t>(tables[i].rows) * static_cast<std::size_t>(tables[i].columns);
     if (tables[i].prices.size() != sides) refuse("table", i, "rows times columns prices");
     check_prices(tables[i].prices, "table", i);
   }

@@ -15,7 +15,6 @@ constexpr double kSame = 1e-10;
 // Elimination this small costs less than another pass, and is tried as soon as it is possible.
 constexpr double kSmallEntries = 1 << 12, kSmallWork = 1 << 16;
 constexpr double kMostWork = 1 << 28;
-constexpr int kRootPatience = 12, kNodePatience = 4;
 constexpr int kRootEvaluations = 24, kNodeEvaluations = 4;
 // Branch and bound keeps a copy of all messages per level.
 constexpr double kMostCopiedBytes = 1 << 30;
@@ -27,8 +26,8 @@ Search::Search(const Model& model, const Options& options, Ticker& ticker)
 
 double Search::cutoff() const {
   if (best_ == kInfinity) return kInfinity;
-  const double same = std::max(kSame * std::max(1.0, std::abs(best_)),
-                               options_.relative_gap * std::abs(best_));
+  const double same =
+      std::max(kSame * std::max(1.0, std::abs(best_)), options_.relative_gap * std::abs(best_));
   return best_ - same;
 }
 
@@ -101,9 +100,8 @@ bool Search::eliminate_within(Node& node, double most_entries, double most_work)
   if (order.widest > most_entries || order.work > most_work) return false;
   const auto interrupt = [this] { return stopped(); };
   const Elimination answer =
-      model_.sides.empty()
-          ? eliminate(model_, order, interrupt)
-          : eliminate_with_sides(model_, order, cutoff(), options_.most_points, interrupt);
+      model_.sides.empty() ? eliminate(model_, order, interrupt)
+                           : eliminate_with_sides(model_, order, options_.most_points, interrupt);
   if (answer.outcome == Elimination::Outcome::kTooLarge ||
       answer.outcome == Elimination::Outcome::kStopped) {
     return false;
@@ -129,7 +127,9 @@ int Search::branch_variable(const Node& node) const {
 
 // Depth first: each turn takes one label of one variable out, after what it leads to is explored.
 Search::Bound Search::explore(Node& node, int depth) {
-  const double copied = static_cast<double>(depth) * 16.0 * static_cast<double>(model_.unary.size());
+  const int node_patience = (options_.patience + 2) / 3;
+  const double copied =
+      static_cast<double>(depth) * 16.0 * static_cast<double>(model_.unary.size());
   while (!stopped() && !closed(node)) {
     if (eliminate_within(node, options_.most_entries, kMostWork)) break;
     const int v = branch_variable(node);
@@ -142,12 +142,12 @@ Search::Bound Search::explore(Node& node, int depth) {
     }
     Node child = node;
     child.passing.keep_only(v, label);
-    tighten(child, kNodePatience);
-    if (!closed(child)) tune_multipliers(child, kNodeEvaluations, 1);
+    tighten(child, node_patience);
+    if (!closed(child) && node_patience > 0) tune_multipliers(child, kNodeEvaluations, 1);
     const Bound below = explore(child, depth + 1);
     if (stop_ || below < cutoff()) return std::min(below, node.bound);
     node.passing.remove(v, label);
-    tighten(node, kNodePatience);
+    tighten(node, node_patience);
   }
   return closed(node) ? kInfinity : node.bound;
 }
@@ -155,9 +155,11 @@ Search::Bound Search::explore(Node& node, int depth) {
 void Search::run() {
   Node root{MessagePassing(model_), multipliers_};
   set_multipliers(model_, multipliers_, root.passing);
-  tighten(root, kRootPatience);
+  tighten(root, options_.patience);
   bound_ = root.bound;
-  if (!closed(root) && !stop_) tune_multipliers(root, kRootEvaluations, 3);
+  if (!closed(root) && !stop_ && options_.patience > 0) {
+    tune_multipliers(root, kRootEvaluations, 3);
+  }
   bound_ = root.bound;
   multipliers_ = root.multipliers;
   if (!stop_ || closed(root)) bound_ = std::max(bound_, explore(root, 0));

@@ -15,9 +15,9 @@ namespace shardprop::graph {
 
 // What a later solve of a similar problem can start from.
 struct WarmState {
-  std::vector<int> label_counts;     // by node, for recognition
+  std::vector<int> label_counts;  // by node, for recognition
   std::size_t edges = 0, rows = 0;
-  std::vector<std::int32_t> labels;  // the best answer; empty if there was none
+  std::vector<std::int32_t> labels;                    // the best answer; empty if there was none
   std::vector<std::pair<double, double>> multipliers;  // by row: of its upper and lower bound
 };
 
@@ -26,6 +26,7 @@ struct Options {
   double relative_gap = 0;        // stop once the bound is within this part of the objective
   double most_entries = 1 << 24;  // of one table in elimination
   std::size_t most_points = std::size_t{1} << 22;  // of price and amounts in elimination
+  int patience = 12;  // passes without gain after which messages are left; 0: none are passed
   const WarmState* warm = nullptr;
   // Called at most about ten times a second: seconds, passes, lower bound, objective. What it
   // throws ends the solve.
