@@ -33,6 +33,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   register_redistribute(module);
   register_decide(module);
   register_exact(module);
+  register_graph(module);
   register_metadata(module);
   register_notation(module);
   register_signature(module);

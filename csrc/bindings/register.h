@@ -16,6 +16,7 @@ struct BoundMesh {
 
 void register_decide(pybind11::module_& module);
 void register_exact(pybind11::module_& module);
+void register_graph(pybind11::module_& module);
 void register_metadata(pybind11::module_& module);
 void register_notation(pybind11::module_& module);
 void register_redistribute(pybind11::module_& module);

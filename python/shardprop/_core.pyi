@@ -207,3 +207,49 @@ def price_table(
     targets: Sequence[Sequence[object]],
     memory_limit: float,
 ) -> NDArray[np.float64]: ...
+
+class GraphProblem:
+    def __init__(
+        self,
+        unaries: list[Any],
+        tables: list[Any],
+        edges: Any,
+        classes: list[Any],
+        groups: list[Any],
+        rows: list[tuple[float, float, Any, Any, Any]],
+    ) -> None: ...
+
+class GraphState: ...
+
+class GraphAnswer:
+    @property
+    def status(self) -> str: ...
+    @property
+    def labels(self) -> Any: ...  # int32 array, or None
+    @property
+    def objective(self) -> float: ...
+    @property
+    def lower_bound(self) -> float: ...
+    @property
+    def proved(self) -> bool: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def fixed(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def nodes(self) -> int: ...
+    @property
+    def state(self) -> GraphState: ...
+
+def solve_graph(
+    problem: GraphProblem,
+    *,
+    time_limit: float = ...,
+    relative_gap: float = ...,
+    warm: GraphState | None = ...,
+    progress: Callable[[float, int, float, float], object] | None = ...,
+) -> GraphAnswer: ...

@@ -1,0 +1,46 @@
+// The order in which to eliminate the variables of a model that still have a choice.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "graph/model.h"
+
+namespace shardprop::graph {
+
+struct EliminationStep {
+  int variable;
+  std::vector<int> scope;  // variables its elimination ties together: those eliminated later
+};
+
+struct EliminationOrder {
+  std::vector<std::vector<int>> live;  // labels left, by variable
+  std::vector<EliminationStep> steps;  // variables with more than one label left
+  double widest = 1;                   // entries of the largest joint table, own labels included
+  double work = 0;                     // entries of all of them
+  int width = 0;                       // variables in the largest scope
+};
+
+// Greedy by the size of the joint table. `prices` by label: +inf is removed. Gives up, with
+// `widest` above it, once a table needs more than `most` entries.
+[[nodiscard]] EliminationOrder elimination_order(const Model& model,
+                                                 const std::vector<double>& prices, double most);
+
+// Called from time to time in long loops; true to stop.
+using Interrupt = std::function<bool()>;
+
+struct Elimination {
+  enum class Outcome { kSolved, kNoAnswer, kTooLarge, kStopped } outcome;
+  std::vector<int> chosen;  // a label per variable, where solved
+};
+
+// Exact minimum over the labels left, without the model's sides.
+[[nodiscard]] Elimination eliminate(const Model& model, const EliminationOrder& order,
+                                    const Interrupt& interrupt);
+
+// The same with the sides: each entry keeps all pairs of price and amounts that none beats in
+// price and every amount. kTooLarge: more than `most_points` of them.
+[[nodiscard]] Elimination eliminate_with_sides(const Model& model, const EliminationOrder& order,
+                                               std::size_t most_points, const Interrupt& interrupt);
+
+}  // namespace shardprop::graph

@@ -1,0 +1,168 @@
+#include "graph/search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/polish.h"
+
+namespace shardprop::graph {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// An answer within this part of the objective is as good: removal then ends ties among answers.
+constexpr double kSame = 1e-10;
+// Elimination this small costs less than another pass, and is tried as soon as it is possible.
+constexpr double kSmallEntries = 1 << 12, kSmallWork = 1 << 16;
+constexpr double kMostWork = 1 << 28;
+constexpr int kRootEvaluations = 24, kNodeEvaluations = 4;
+// Branch and bound keeps a copy of all messages per level.
+constexpr double kMostCopiedBytes = 1 << 30;
+
+}  // namespace
+
+Search::Search(const Model& model, const Options& options, Ticker& ticker)
+    : model_(model), options_(options), ticker_(ticker), multipliers_(model.sides.size(), 0.0) {}
+
+double Search::cutoff() const {
+  if (best_ == kInfinity) return kInfinity;
+  const double same =
+      std::max(kSame * std::max(1.0, std::abs(best_)), options_.relative_gap * std::abs(best_));
+  return best_ - same;
+}
+
+double Search::bound() const { return found() ? std::min(bound_, cutoff()) : bound_; }
+
+void Search::offer(std::vector<int> chosen) {
+  const double cost = polish(model_, chosen);
+  if (cost >= best_) return;
+  best_ = cost;
+  best_chosen_ = std::move(chosen);
+}
+
+void Search::suggest(std::vector<int> chosen) { offer(std::move(chosen)); }
+
+bool Search::stopped() {
+  stop_ = stop_ || ticker_.tick(iterations, bound_, best_);
+  return stop_;
+}
+
+// One pass ahead and back. False: the node is closed.
+bool Search::pass(Node& node) {
+  ++iterations;
+  const std::int64_t removed_before = node.passing.removed();
+  if (!node.passing.pass_ahead()) {
+    node.bound = kInfinity;
+    return false;
+  }
+  if (!node.passing.chosen().empty()) offer(node.passing.chosen());
+  node.bound = std::max(node.bound, node.passing.pass_back(cutoff()));
+  removed += node.passing.removed() - removed_before;
+  if (closed(node)) return false;
+  if (nodes == 0) bound_ = std::max(bound_, node.bound);
+  return true;
+}
+
+// Passes until the bound has not moved by a thousandth of the gap for `patience` passes.
+void Search::tighten(Node& node, int patience) {
+  int idle = 0;
+  double marked = -kInfinity;
+  std::int64_t marked_removed = node.passing.removed();
+  for (int i = 1; idle < patience && !stopped(); ++i) {
+    if (!model_.sides.empty() && !leave_room(model_, node.passing)) {
+      node.bound = kInfinity;
+      return;
+    }
+    if (!pass(node)) return;
+    const double scale = std::max(1.0, std::abs(node.bound));
+    const double gap = best_ < kInfinity ? best_ - node.bound : scale;
+    const bool moved = node.bound > marked + std::max(1e-3 * std::min(gap, scale), 1e-12 * scale) ||
+                       node.passing.removed() > marked_removed + 8;
+    idle = moved ? 0 : idle + 1;
+    if (moved) {
+      marked = node.bound;
+      marked_removed = node.passing.removed();
+    }
+    if (i % 4 == 0 && model_.sides.empty() && eliminate_within(node, kSmallEntries, kSmallWork)) {
+      return;
+    }
+  }
+}
+
+// True: the node is closed, its best answer offered.
+bool Search::eliminate_within(Node& node, double most_entries, double most_work) {
+  const EliminationOrder order = elimination_order(model_, node.passing.prices, most_entries);
+  for (const auto& live : order.live) {
+    if (!live.empty()) continue;
+    node.bound = kInfinity;
+    return true;
+  }
+  if (order.widest > most_entries || order.work > most_work) return false;
+  const auto interrupt = [this] { return stopped(); };
+  const Elimination answer =
+      model_.sides.empty() ? eliminate(model_, order, interrupt)
+                           : eliminate_with_sides(model_, order, options_.most_points, interrupt);
+  if (answer.outcome == Elimination::Outcome::kTooLarge ||
+      answer.outcome == Elimination::Outcome::kStopped) {
+    return false;
+  }
+  width = std::max(width, order.width);
+  if (answer.outcome == Elimination::Outcome::kSolved) offer(answer.chosen);
+  node.bound = kInfinity;
+  return true;
+}
+
+int Search::branch_variable(const Node& node) const {
+  int best = -1;
+  double most = -1;
+  for (int v = 0; v < model_.variables(); ++v) {
+    const int left = node.passing.left(v);
+    if (left < 2) continue;
+    const auto links = static_cast<double>(model_.back[at(v)].size() + model_.ahead[at(v)].size());
+    const double score = links * std::log2(left) + 1e-3 * left;
+    if (score > most) most = score, best = v;
+  }
+  return best;
+}
+
+// Depth first: each turn takes one label of one variable out, after what it leads to is explored.
+Search::Bound Search::explore(Node& node, int depth) {
+  const int node_patience = (options_.patience + 2) / 3;
+  const double copied =
+      static_cast<double>(depth) * 16.0 * static_cast<double>(model_.unary.size());
+  while (!stopped() && !closed(node)) {
+    if (eliminate_within(node, options_.most_entries, kMostWork)) break;
+    const int v = branch_variable(node);
+    if (v < 0 || stopped() || copied > kMostCopiedBytes) return node.bound;
+    ++nodes;
+    const double* own = node.passing.prices.data() + model_.first[at(v)];
+    int label = node.passing.chosen().empty() ? -1 : node.passing.chosen()[at(v)];
+    if (label < 0 || own[label] == kInfinity) {
+      label = static_cast<int>(std::min_element(own, own + model_.labels(v)) - own);
+    }
+    Node child = node;
+    child.passing.keep_only(v, label);
+    tighten(child, node_patience);
+    if (!closed(child) && node_patience > 0) tune_multipliers(child, kNodeEvaluations, 1);
+    const Bound below = explore(child, depth + 1);
+    if (stop_ || below < cutoff()) return std::min(below, node.bound);
+    node.passing.remove(v, label);
+    tighten(node, node_patience);
+  }
+  return closed(node) ? kInfinity : node.bound;
+}
+
+void Search::run() {
+  Node root{MessagePassing(model_), multipliers_};
+  set_multipliers(model_, multipliers_, root.passing);
+  tighten(root, options_.patience);
+  bound_ = root.bound;
+  if (!closed(root) && !stop_ && options_.patience > 0) {
+    tune_multipliers(root, kRootEvaluations, 3);
+  }
+  bound_ = root.bound;
+  multipliers_ = root.multipliers;
+  if (!stop_ || closed(root)) bound_ = std::max(bound_, explore(root, 0));
+}
+
+}  // namespace shardprop::graph

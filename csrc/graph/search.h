@@ -1,0 +1,62 @@
+// The search on a reduced model: bound, remove, eliminate, and branch where that is too wide.
+#pragma once
+
+#include "graph/elimination_order.h"
+#include "graph/multipliers.h"
+#include "graph/ticker.h"
+
+namespace shardprop::graph {
+
+class Search {
+ public:
+  // All must outlive this.
+  Search(const Model& model, const Options& options, Ticker& ticker);
+
+  // An answer to start from, e.g. of a similar problem; one that cannot be repaired is ignored.
+  void suggest(std::vector<int> chosen);
+  // Of the model's sides. By default all 0.
+  void start_from(Multipliers multipliers) { multipliers_ = std::move(multipliers); }
+  void run();
+
+  [[nodiscard]] bool found() const { return best_ < kInfinity; }
+  [[nodiscard]] const std::vector<int>& best() const { return best_chosen_; }
+  // On the cost of every answer; +inf if it is proved that there is none.
+  [[nodiscard]] double bound() const;
+  [[nodiscard]] const Multipliers& multipliers() const { return multipliers_; }
+
+  std::int64_t iterations = 0, removed = 0, nodes = 0;
+  int width = -1;
+
+ private:
+  // The bound of a subproblem: every answer in it that beats the cutoff costs at least this much;
+  // +inf if there is none.
+  using Bound = double;
+  struct Node {
+    MessagePassing passing;
+    Multipliers multipliers;
+    Bound bound = -kInfinity;
+  };
+
+  [[nodiscard]] double cutoff() const;
+  void offer(std::vector<int> chosen);
+  [[nodiscard]] bool stopped();
+  [[nodiscard]] bool closed(const Node& node) const { return node.bound >= cutoff(); }
+  [[nodiscard]] bool pass(Node& node);
+  void tighten(Node& node, int patience);
+  void tune_multipliers(Node& node, int evaluations, int patience);
+  void tune_one(Node& node, std::size_t side, int evaluations, int patience);
+  bool eliminate_within(Node& node, double most_entries, double most_work);
+  [[nodiscard]] Bound explore(Node& node, int depth);
+  [[nodiscard]] int branch_variable(const Node& node) const;
+
+  const Model& model_;
+  const Options& options_;
+  Ticker& ticker_;
+  double best_ = kInfinity;
+  std::vector<int> best_chosen_;
+  double bound_ = -kInfinity;  // of the root
+  Multipliers multipliers_;
+  bool stop_ = false;
+};
+
+}  // namespace shardprop::graph

@@ -1,0 +1,97 @@
+#include <cmath>
+#include <iostream>
+
+#include "check.h"
+#include "graph/solve.h"
+#include "random_graph.h"
+
+using namespace shardprop::graph;
+
+namespace {
+
+bool close(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
+
+// The answer is the proved least objective, or the proof that there is none.
+bool solves(const Problem& problem, const Answer& answer) {
+  const auto least = least_objective(problem);
+  if (!answer.proved) return false;
+  if (!least) return answer.status == Answer::Status::kInfeasible && answer.labels.empty();
+  return answer.status == Answer::Status::kOptimal && problem.allows(answer.labels) &&
+         answer.objective == problem.objective(answer.labels) && close(answer.objective, *least) &&
+         answer.lower_bound <= answer.objective && close(answer.lower_bound, answer.objective);
+}
+
+struct Tally {
+  int wrong = 0, eliminated = 0, branched = 0, infeasible = 0;
+};
+
+Tally tally(std::uint64_t first_seed, int count, const RandomGraph& shape, const Options& options) {
+  Tally out;
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
+    const Problem problem = random_graph(seed, shape);
+    const Answer answer = solve(problem, options);
+    out.eliminated += answer.width >= 0;
+    out.branched += answer.nodes > 0;
+    out.infeasible += answer.status == Answer::Status::kInfeasible;
+    if (solves(problem, answer)) continue;
+    if (out.wrong++ < 3) std::cerr << "seed " << seed << '\n';
+  }
+  return out;
+}
+
+// Frustrated: dense, with few forbidden entries, so that bounds alone prove little.
+constexpr RandomGraph kDense{.least_nodes = 4, .rows = 0, .edges = 4, .forbidden = 0.02};
+constexpr RandomGraph kDenseRows{.least_nodes = 4, .rows = 2, .edges = 4, .forbidden = 0.02};
+
+}  // namespace
+
+TEST(graph_solve_finds_the_least_of_small_problems) {
+  const Tally of = tally(1, 3000, {.rows = 0}, {});
+  CHECK_EQ(of.wrong, 0);
+  CHECK(of.infeasible > 500);
+}
+
+TEST(graph_solve_keeps_resource_rows) {
+  const Tally of = tally(10000, 4000, {}, {});
+  CHECK_EQ(of.wrong, 0);
+  CHECK(of.infeasible > 500);
+}
+
+TEST(graph_solve_eliminates_what_messages_leave) {
+  CHECK_EQ(tally(20000, 2000, kDense, {}).wrong, 0);
+  CHECK_EQ(tally(22000, 2000, kDenseRows, {}).wrong, 0);
+  Options options;
+  options.patience = 0;
+  const Tally without = tally(24000, 2000, kDense, options);
+  CHECK_EQ(without.wrong, 0);
+  CHECK(without.eliminated > 1500);
+  const Tally with = tally(26000, 2000, kDenseRows, options);
+  CHECK_EQ(with.wrong, 0);
+  CHECK(with.eliminated > 1000);
+}
+
+TEST(graph_solve_branches_where_tables_are_too_wide) {
+  Options options;
+  options.most_entries = 4;
+  for (const int patience : {0, 3, 12}) {
+    options.patience = patience;
+    const Tally without = tally(30000, 500, kDense, options);
+    CHECK_EQ(without.wrong, 0);
+    CHECK(without.branched > 10);
+    const Tally with = tally(32000, 500, kDenseRows, options);
+    CHECK_EQ(with.wrong, 0);
+    CHECK(with.branched > 30);
+  }
+}
+
+TEST(graph_solve_branches_where_points_are_too_many) {
+  Options options;
+  options.most_points = 2;
+  options.patience = 3;
+  RandomGraph shape = kDenseRows;
+  shape.rows = 3;
+  const Tally of = tally(40000, 2000, shape, options);
+  CHECK_EQ(of.wrong, 0);
+  CHECK(of.branched > 100);
+}
