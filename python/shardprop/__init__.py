@@ -1,6 +1,7 @@
 """shardprop: a compiled sharding propagator for PyTorch DTensor."""
 
 import os
+from typing import TYPE_CHECKING
 
 from ._torch import Partial, Replicate, Shard
 from .calibration import Calibration, calibrate
@@ -47,6 +48,7 @@ __all__ = [
     "disable",
     "enable",
     "enabled",
+    "graph",
     "is_enabled",
     "load_topology",
     "plan",
@@ -61,6 +63,19 @@ __all__ = [
     "temporary_rules",
     "unregister",
 ]
+
+if TYPE_CHECKING:
+    from . import graph
+else:
+
+    def __getattr__(name: str) -> object:
+        """`graph`, when it is first asked for: a program that only dispatches does without it."""
+        if name == "graph":
+            import importlib
+
+            return importlib.import_module(".graph", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __version__ = "0.1.0"
 

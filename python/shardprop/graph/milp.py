@@ -1,0 +1,168 @@
+"""HiGHS on the mixed integer program of a problem. Needs the extra ``shardprop[milp]``."""
+
+from __future__ import annotations
+
+import math
+import time
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShardpropError
+from .answer import PROVED, Answer, OnProgress, relative_gap
+from .inputs import Ints
+from .lowered import Lowered
+from .program import Program, program
+
+__all__ = ["is_installed", "solve_milp"]
+
+# The tightest that HiGHS takes is 1e-10; its default of 1e-6 would pass rows that we refuse.
+_FEASIBILITY = 1e-9
+
+
+def is_installed() -> bool:
+    """Is the extra there?"""
+    try:
+        _highs()
+    except ShardpropError:
+        return False
+    return True
+
+
+def solve_milp(
+    problem: Lowered,
+    time_limit: float = math.inf,
+    gap: float = 0.0,
+    start: Ints | None = None,
+    progress: OnProgress | None = None,
+) -> Answer:
+    """Branch and cut.
+
+    Args:
+        time_limit: Seconds.
+        gap: The relative gap that will do.
+        start: [N] labels that meet all constraints, to be improved on.
+        progress: Called where HiGHS would write a line of its log.
+
+    Raises:
+        ShardpropError: highspy is not installed.
+    """
+    highspy = _highs()
+    began = time.monotonic()
+    form = program(problem)
+    if any(len(kept) == 0 for kept in form.kept):
+        return Answer("highs", None, math.inf, math.inf, infeasible=True)
+    highs = highspy.Highs()
+    _set_options(highs, gap, time_limit - (time.monotonic() - began))
+    highs.passModel(_model(highspy, form))
+    if start is not None:
+        _set_start(highspy, highs, form, start)
+    failures: list[BaseException] = []
+    if progress is not None:
+        _watch(highs, began, progress, failures)
+    highs.run()
+    if failures:
+        raise failures[0]
+    return _answer(highspy, highs, form)
+
+
+def _highs() -> ModuleType:
+    try:
+        import highspy
+    except ImportError:
+        raise ShardpropError(
+            "Expected the package highspy for solver='highs', got none: "
+            "pip install shardprop[milp]."
+        ) from None
+    module: ModuleType = highspy
+    return module
+
+
+def _set_options(highs: Any, gap: float, seconds: float) -> None:
+    options = {
+        "output_flag": False,
+        "threads": 1,
+        "mip_rel_gap": gap,
+        "mip_abs_gap": 0.0,
+        "mip_feasibility_tolerance": _FEASIBILITY,
+        "primal_feasibility_tolerance": _FEASIBILITY,
+        "dual_feasibility_tolerance": _FEASIBILITY,
+    }
+    if seconds < math.inf:
+        options["time_limit"] = max(0.0, seconds)
+    for name, value in options.items():
+        highs.setOptionValue(name, value)
+
+
+def _model(highspy: ModuleType, form: Program) -> Any:
+    count = len(form.costs)
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = count, len(form.lo)
+    model.col_cost_ = form.costs
+    model.col_lower_, model.col_upper_ = np.zeros(count), np.ones(count)
+    model.row_lower_, model.row_upper_ = form.lo, form.hi
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.num_col_, model.a_matrix_.num_row_ = count, len(form.lo)
+    model.a_matrix_.start_ = form.starts
+    model.a_matrix_.index_ = form.columns
+    model.a_matrix_.value_ = form.values
+    kinds = highspy.HighsVarType
+    continuous = count - form.binaries
+    model.integrality_ = [kinds.kInteger] * form.binaries + [kinds.kContinuous] * continuous
+    return model
+
+
+def _set_start(highspy: ModuleType, highs: Any, form: Program, labels: Ints) -> None:
+    """The binaries alone: HiGHS completes them by a linear program."""
+    index, value = [], []
+    for node, leader in enumerate(form.leaders):
+        if node == leader:
+            kept = form.kept[node]
+            index += [form.offsets[node] + at for at in range(len(kept))]
+            value += [1.0 if label == labels[node] else 0.0 for label in kept]
+    highs.setSolution(len(index), np.array(index, dtype=np.int32), np.array(value))
+
+
+def _watch(highs: Any, began: float, progress: OnProgress, failures: list[BaseException]) -> None:
+    def on_log(event: Any) -> None:
+        out = event.data_out
+        try:
+            progress(
+                time.monotonic() - began,
+                int(out.mip_node_count),
+                float(out.mip_dual_bound),
+                float(out.mip_primal_bound),
+            )
+        except BaseException as error:
+            # It must not unwind through HiGHS; the caller raises it when HiGHS has stopped.
+            failures.append(error)
+
+    def on_interrupt(event: Any) -> None:
+        if failures:
+            event.data_in.user_interrupt = True
+
+    highs.cbMipLogging += on_log
+    highs.cbMipInterrupt += on_interrupt
+
+
+def _answer(highspy: ModuleType, highs: Any, form: Program) -> Answer:
+    info, status = highs.getInfo(), highs.getModelStatus()
+    stats: dict[str, int | float | str] = {
+        "milp_variables": len(form.costs),
+        "milp_rows": len(form.lo),
+        "milp_nodes": int(info.mip_node_count),
+        "milp_status": highs.modelStatusToString(status),
+    }
+    if status == highspy.HighsModelStatus.kInfeasible:
+        return Answer("highs", None, math.inf, math.inf, infeasible=True, stats=stats)
+    found = highs.getSolution()
+    bound = float(info.mip_dual_bound)
+    if not found.value_valid or info.primal_solution_status != 2:
+        return Answer("highs", None, math.inf, bound, stats=stats)
+    objective = float(info.objective_function_value)
+    proved = (
+        status == highspy.HighsModelStatus.kOptimal and relative_gap(objective, bound) <= PROVED
+    )
+    labels = form.labels(np.array(found.col_value))
+    return Answer("highs", labels, objective, bound, proved, stats=stats)
