@@ -68,7 +68,8 @@ void Search::tighten(Node& node, int patience) {
   int idle = 0;
   double marked = -kInfinity;
   std::int64_t marked_removed = node.passing.removed();
-  for (int i = 1; idle < patience && !stopped(); ++i) {
+  // The first pass is made however little time there is: it gives some bound, mostly an answer.
+  for (int i = 1; idle < patience && (iterations == 0 || !stopped()); ++i) {
     if (!model_.sides.empty() && !leave_room(model_, node.passing)) {
       node.bound = kInfinity;
       return;
