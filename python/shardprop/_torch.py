@@ -1060,3 +1060,8 @@ def opinfos(sizes: Mapping[str, int]) -> Iterator[list[Any]]:
     finally:
         for constants, name, size in before:
             constants[name] = size
+
+
+def dtensor_of(local_tensor: torch.Tensor, spec: DTensorSpec) -> DTensor:
+    """What a rank holds, as a DTensor without a gradient."""
+    return DTensor(local_tensor.detach(), spec, requires_grad=False)  # type: ignore[no-untyped-call]

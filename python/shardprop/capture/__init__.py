@@ -1,0 +1,15 @@
+"""Plans for whole models (docs/graph.md)."""
+
+from .capturing import Capture, capture
+from .model_plan import ModelPlacements, ModelPlan, Redistribution
+from .report import ModuleCosts, PlanReport
+
+__all__ = [
+    "Capture",
+    "ModelPlacements",
+    "ModelPlan",
+    "ModuleCosts",
+    "PlanReport",
+    "Redistribution",
+    "capture",
+]

@@ -1,0 +1,160 @@
+"""A model captured: traced, with the strategies of its ops and the problem that they make."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from .._torch import DeviceMesh, Placement
+from ..compute import ComputeCost
+from ..errors import ShardpropError
+from ..exact import ExactPlanner
+from ..full_mesh import LayoutTable
+from ..graph.problem import Problem
+from ..graph.solution import Solution
+from ..graph.solving import solve
+from ..policy_settings import TopologyLike, exact_planner
+from .building import Wishes, build
+from .candidates import Candidates, CandidatesOf
+from .cpu_attention import register_cpu_attention
+from .model_plan import ModelPlan
+from .program import Program
+from .reading import read
+from .tracing import trace
+
+__all__ = ["Capture", "capture"]
+
+
+@dataclass
+class Capture:
+    """A model as a problem.
+
+    Attributes:
+        program: The forward and backward pass.
+        problem: One label for each of its nodes; add to it what else must hold.
+        mesh: The mesh it is planned for.
+        without_rule: Per op that has no strategies, and so runs on whole tensors, why.
+        seconds: How long each part of the capture took.
+    """
+
+    program: Program
+    problem: Problem
+    mesh: DeviceMesh
+    without_rule: dict[str, str]
+    seconds: dict[str, float]
+    _candidates: Sequence[Candidates] = field(repr=False)
+    _layouts: LayoutTable = field(repr=False)
+    _planner: ExactPlanner = field(repr=False)
+
+    def solve(self, **settings: Any) -> ModelPlan:
+        """The best plan, with a proof unless a time limit comes first.
+
+        Args:
+            **settings: Of `shardprop.graph.solve`.
+
+        Raises:
+            InfeasibleError: no plan does what was wished.
+            ShardpropError: as `shardprop.graph.solve`.
+        """
+        return self.plan(solve(self.problem, **settings))
+
+    def plan(self, solution: Solution) -> ModelPlan:
+        """What a solution of the problem means for the model."""
+        return ModelPlan(
+            self.program,
+            self.mesh,
+            solution,
+            self.problem,
+            self._candidates,
+            self._layouts,
+            self._planner,
+        )
+
+
+def capture(
+    model: nn.Module,
+    example_inputs: Sequence[Any],
+    mesh: DeviceMesh,
+    *,
+    topology: TopologyLike,
+    example_kwargs: Mapping[str, Any] | None = None,
+    inputs: Sequence[Sequence[Placement] | None] | None = None,
+    outputs: Sequence[Sequence[Placement] | None] | None = None,
+    parameters: Mapping[str, Sequence[Placement]] | None = None,
+    parameter_memory: float | None = None,
+    strided: bool = True,
+    backward: bool = True,
+    device: str | None = None,
+) -> Capture:
+    """Trace a model and build the problem of sharding it, without running anything.
+
+    Args:
+        model: On any device, ``meta`` too.
+        example_inputs: What it is called with; tensors of the whole (not of one rank), on any
+            device: only shapes and dtypes are read.
+        mesh: On which mesh to plan. Only its shape matters, and which of its dims are flattened:
+            planning communicates nothing.
+        topology: What collectives, local work and ops cost, as `shardprop.enable` takes it; it has
+            to say what ops cost (its part ``compute``).
+        example_kwargs: What it is called with by name.
+        inputs: Per tensor among the inputs its placements, or None for any.
+        outputs: Per tensor among the outputs, likewise. Its gradient lies like it.
+        parameters: Placements by name or pattern (``layers.*.weight``).
+        parameter_memory: Bytes of parameters that a rank may hold.
+        strided: Consider strategies with `_StridedShard`.
+        backward: Plan the backward pass as well.
+        device: The type of device to trace for; None: that of the mesh where it is there, else
+            ``cpu``. It decides which kernel attention takes. torch has no rule for that of the CPU:
+            where the model comes to it, ours is registered, as by `register_single_dim_rule`.
+
+    Raises:
+        ShardpropError: the model writes into its tensors, no output has a gradient, the topology
+            has a fault or no part ``compute``, or a wish fits no tensor.
+        Exception: what the model raises.
+    """
+    began = time.perf_counter()
+    seconds: dict[str, float] = {}
+
+    def passed(part: str) -> None:
+        nonlocal began
+        now = time.perf_counter()
+        seconds[part], began = now - began, now
+
+    if not isinstance(example_inputs, (list, tuple)):
+        raise ShardpropError(
+            f"example_inputs: Expected a tuple of arguments, got a {type(example_inputs).__name__}."
+        )
+    planner = exact_planner(topology)
+    compute = ComputeCost(planner.topology)
+    kind = device or _traceable(mesh.device_type)
+    program = read(trace(model, example_inputs, example_kwargs or {}, kind, backward))
+    passed("trace")
+    register_cpu_attention(node.op for node in program.nodes)
+    finder = CandidatesOf(program, mesh, compute, strided)
+    candidates = finder.all()
+    passed("strategies")
+    wishes = Wishes(inputs, outputs, parameters, parameter_memory)
+    problem = build(program, candidates, finder.layouts, mesh, planner, wishes)
+    passed("prices")
+    return Capture(
+        program,
+        problem,
+        mesh,
+        finder.without_rule,
+        seconds,
+        candidates,
+        finder.layouts,
+        planner,
+    )
+
+
+def _traceable(device_type: str) -> str:
+    """Fake tensors of a device that is not there cannot be called."""
+    if device_type == "cuda" and not torch.cuda.is_available():
+        return "cpu"
+    return device_type

@@ -1,0 +1,49 @@
+"""The layouts that tensors may enter and leave a program with."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from .._torch import DeviceMesh, Placement, Replicate, Shard
+
+__all__ = ["largest_shard", "plain_layouts"]
+
+Placements = tuple[Placement, ...]
+
+
+def plain_layouts(shape: Sequence[int], mesh: DeviceMesh) -> list[Placements]:
+    """All combinations of `Replicate` and `Shard` over the mesh dims, in the order of the product,
+    that leave every rank at least one row of each tensor dim that they cut.
+
+    Args:
+        shape: Of the whole tensor.
+        mesh: The mesh.
+    """
+    each = [Replicate(), *(Shard(dim) for dim in range(len(shape)))]
+    combined = itertools.product(each, repeat=mesh.ndim)
+    return [placements for placements in combined if _fills(placements, shape, mesh)]
+
+
+def _fills(placements: Placements, shape: Sequence[int], mesh: DeviceMesh) -> bool:
+    """Does the last of the ranks that share a tensor dim get a row of it?"""
+    cuts = [1] * len(shape)
+    for mesh_dim, placement in enumerate(placements):
+        if isinstance(placement, Shard):
+            cuts[placement.dim] *= mesh.size(mesh_dim)
+    return all(
+        pieces == 1 or (pieces - 1) * math.ceil(size / pieces) < size
+        for size, pieces in zip(shape, cuts, strict=True)
+    )
+
+
+def largest_shard(
+    shape: Sequence[int], placements: Placements, mesh: DeviceMesh
+) -> tuple[int, ...]:
+    """What the first rank holds of a tensor under plain placements: no rank holds more."""
+    sizes = [*shape]
+    for mesh_dim, placement in enumerate(placements):
+        if isinstance(placement, Shard):
+            sizes[placement.dim] = math.ceil(sizes[placement.dim] / mesh.size(mesh_dim))
+    return tuple(sizes)

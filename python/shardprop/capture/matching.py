@@ -1,0 +1,70 @@
+"""Which node of a program an op of the running model is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .._torch import OpOverload
+from .program import Node, Program, Ref, fill, refs
+
+__all__ = ["Matcher"]
+
+# Where an op is to run is no part of what it is.
+_PLACE = frozenset({"device", "layout", "pin_memory"})
+
+_Key = tuple[OpOverload, tuple[Ref, ...], Any]
+
+
+class Matcher:
+    """Finds nodes by op, operands and the other arguments.
+
+    Ops that agree in all of these compute the same; of several such nodes each is taken in turn.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._nodes: dict[_Key, list[Node]] = {}
+        self._taken: dict[_Key, int] = {}
+        for node in program.nodes:
+            if node.op is not None and node.operands:
+                operands = tuple(node.operands)
+                literals = _literals(node.args, node.kwargs, lambda ref: None)
+                self._nodes.setdefault((node.op, operands, literals), []).append(node)
+
+    def restart(self) -> None:
+        """A new pass over the program begins."""
+        self._taken.clear()
+
+    def find(
+        self,
+        op: OpOverload,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> Node | None:
+        """The node of an op whose tensors are given as `Ref`; None if there is none."""
+        operands = (*refs(args), *refs(dict(kwargs)))
+        key = (op, operands, _literals(args, kwargs, lambda ref: None))
+        nodes = self._nodes.get(key)
+        if nodes is None:
+            return None
+        turn = self._taken.get(key, 0)
+        self._taken[key] = turn + 1
+        return nodes[turn % len(nodes)]
+
+
+def _literals(args: tuple[Any, ...], kwargs: Mapping[str, Any], of: Callable[[Ref], Any]) -> Any:
+    """The arguments that are no tensors, in a form that can be a key."""
+    named = {name: value for name, value in kwargs.items() if name not in _PLACE}
+    return _frozen(fill(args, of)), _frozen(fill(named, of))
+
+
+def _frozen(item: Any) -> Any:
+    if isinstance(item, dict):
+        return tuple((name, _frozen(part)) for name, part in sorted(item.items()))
+    if isinstance(item, (list, tuple)):
+        return tuple(map(_frozen, item))
+    try:
+        hash(item)
+    except TypeError:
+        return repr(item)
+    return item

@@ -1,0 +1,137 @@
+"""A model traced, forward and backward, into a `Program`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx, nn
+from torch.func import functional_call
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+
+from .. import _torch
+from .._torch import FakeTensorMode
+from ..errors import ShardpropError
+from .modules import ModuleSpans
+
+__all__ = ["Traced", "trace"]
+
+
+class Traced(NamedTuple):
+    """What was traced.
+
+    Attributes:
+        graph: Placeholders for parameters, buffers, inputs and tangents, in that order; its output
+            is (outputs, gradients of the parameters), each a list, without a gradient None.
+        parameters: Their names.
+        buffers: Their names.
+        inputs: How many tensors there are among the inputs.
+        tangents: Of which outputs, by position among the tensors of the output.
+        modules: Per node of the graph the path of its module.
+        backward: The nodes that the backward pass has added.
+    """
+
+    graph: fx.Graph
+    parameters: list[str]
+    buffers: list[str]
+    inputs: int
+    tangents: list[int]
+    modules: dict[fx.Node, str]
+    backward: frozenset[fx.Node]
+
+
+def trace(
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    device: str,
+    backward: bool,
+) -> Traced:
+    """Run the model on fake tensors and record the ops that torch dispatches.
+
+    Args:
+        model: On any device, ``meta`` too: only the metadata of its tensors is read.
+        args: What it is called with.
+        kwargs: What it is called with by name.
+        device: The type of device it is to run on; decides which kernels attention takes.
+        backward: Trace the backward pass as well.
+
+    Raises:
+        ShardpropError: no output has a gradient, or the model writes into its inputs or buffers.
+        Exception: what the model raises.
+    """
+    leaves, structure = _torch.tree_flatten((list(args), dict(kwargs)))
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        parameters = _like(dict(model.named_parameters()), device, trained=backward)
+        buffers = _like(dict(model.named_buffers()), device)
+        inputs = [*_like({str(i): leaves[i] for i in places}, device).values()]
+
+        def call(tensors: Sequence[torch.Tensor], all_of_model: dict[str, Any]) -> list[Any]:
+            filled = [*leaves]
+            for place, tensor in zip(places, tensors, strict=True):
+                filled[place] = tensor
+            called, named = _torch.tree_unflatten(filled, structure)
+            output = functional_call(model, all_of_model, tuple(called), named)
+            return [x for x in _torch.tree_leaves(output) if isinstance(x, torch.Tensor)]
+
+        with torch.enable_grad() if backward else torch.no_grad():
+            # Once without recording: which outputs have gradients, and of what shape?
+            examples = call(inputs, {**parameters, **buffers})
+        tangents = [i for i, output in enumerate(examples) if output.requires_grad]
+        if backward and not tangents:
+            raise ShardpropError(
+                "Expected a model of which an output depends on a parameter that requires a "
+                "gradient, got none. Pass backward=False to plan the forward pass alone."
+            )
+        given = [torch.empty_like(examples[i], requires_grad=False) for i in tangents]
+        spans = ModuleSpans(_traced_so_far)
+
+        def joint(
+            params: dict[str, Any], buffs: dict[str, Any], ins: list[Any], tans: list[Any]
+        ) -> tuple[list[Any], list[Any]]:
+            with spans.watching(model):
+                outputs = call(ins, {**params, **buffs})
+            if not backward:
+                return outputs, []
+            wanted = [p for p in params.values() if p.requires_grad]
+            found = iter(
+                torch.autograd.grad([outputs[i] for i in tangents], wanted, tans, allow_unused=True)
+            )
+            return outputs, [next(found) if p.requires_grad else None for p in params.values()]
+
+        with nullcontext() if backward else torch.no_grad():
+            traced = make_fx(joint, tracing_mode="real")(parameters, buffers, inputs, given)
+    nodes = list(traced.graph.nodes)
+    return Traced(
+        graph=traced.graph,
+        parameters=list(parameters),
+        buffers=list(buffers),
+        inputs=len(inputs),
+        tangents=tangents,
+        modules=dict(zip(nodes, spans.paths(len(nodes)), strict=True)),
+        backward=frozenset(nodes[spans.end :]),
+    )
+
+
+def _like(
+    tensors: Mapping[str, torch.Tensor], device: str, trained: bool = False
+) -> dict[str, torch.Tensor]:
+    """Fake tensors with the metadata of others; of a DTensor, that of the whole."""
+    return {
+        name: torch.empty_strided(
+            tensor.shape,
+            tensor.stride(),
+            dtype=tensor.dtype,
+            device=device,
+            requires_grad=trained and tensor.requires_grad,
+        )
+        for name, tensor in tensors.items()
+    }
+
+
+def _traced_so_far() -> int:
+    mode = get_proxy_mode()
+    return 0 if mode is None else len(mode.tracer.graph.nodes)

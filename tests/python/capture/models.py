@@ -1,0 +1,92 @@
+"""Small models to plan."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Mlp(nn.Module):
+    """Two products with an activation between them."""
+
+    def __init__(self, dim: int = 16, hidden: int = 32) -> None:
+        super().__init__()
+        self.up = nn.Linear(dim, hidden)
+        self.down = nn.Linear(hidden, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(torch.relu(self.up(x)))
+
+
+class Norm(nn.Module):
+    """A mean square normed away, op by op."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight
+
+
+class Block(nn.Module):
+    """Causal attention and an MLP, on a residual stream."""
+
+    def __init__(self, dim: int, heads: int, *, fused: bool) -> None:
+        super().__init__()
+        self.heads, self.fused = heads, fused
+        self.attention_norm, self.mlp_norm = Norm(dim), Norm(dim)
+        self.query, self.key, self.value, self.out = (
+            nn.Linear(dim, dim, bias=False) for _ in range(4)
+        )
+        self.mlp = Mlp(dim, 4 * dim)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        x = x + self.attention(self.attention_norm(x), mask)
+        return x + self.mlp(self.mlp_norm(x))
+
+    def attention(self, x: Tensor, mask: Tensor) -> Tensor:
+        batch, seq, dim = x.shape
+        q, k, v = (
+            linear(x).view(batch, seq, self.heads, dim // self.heads).transpose(1, 2)
+            for linear in (self.query, self.key, self.value)
+        )
+        if self.fused:
+            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            scores = q @ k.transpose(-1, -2) / math.sqrt(dim // self.heads) + mask
+            mixed = torch.softmax(scores, -1) @ v
+        return self.out(mixed.transpose(1, 2).reshape(batch, seq, dim))
+
+
+class Transformer(nn.Module):
+    """Tokens and targets to their mean cross entropy."""
+
+    mask: Tensor
+
+    def __init__(
+        self,
+        layers: int = 1,
+        dim: int = 32,
+        heads: int = 4,
+        vocab: int = 64,
+        seq: int = 16,
+        *,
+        fused: bool = False,
+    ) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocab, dim)
+        self.layers = nn.ModuleList(Block(dim, heads, fused=fused) for _ in range(layers))
+        self.norm = Norm(dim)
+        self.head = nn.Linear(dim, vocab, bias=False)
+        self.register_buffer("mask", torch.full((seq, seq), -1e9).triu(1))
+
+    def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x = layer(x, self.mask)
+        logits = self.head(self.norm(x))
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())

@@ -1,0 +1,144 @@
+"""What is traced of a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from shardprop import ShardpropError
+from shardprop.capture.program import Program
+from shardprop.capture.reading import read
+from shardprop.capture.tracing import trace
+
+from .models import Mlp, Transformer
+
+aten = torch.ops.aten
+
+
+def program_of(model: nn.Module, *args: Any, backward: bool = True, **kwargs: Any) -> Program:
+    return read(trace(model, args, kwargs, "cpu", backward))
+
+
+def ops(program: Program, *, backward: bool) -> list[Any]:
+    return [n.op for n in program.nodes if n.op is not None and n.backward is backward]
+
+
+def test_every_node_comes_after_what_it_reads() -> None:
+    program = program_of(Transformer(layers=2), *_tokens())
+    for node in program.nodes:
+        assert all(ref.node < node.index for ref in node.operands)
+    assert [node.index for node in program.nodes] == list(range(len(program.nodes)))
+
+
+def test_forward_and_backward_ops_are_told_apart() -> None:
+    program = program_of(Mlp(), torch.randn(4, 16))
+    assert ops(program, backward=False).count(aten.addmm.default) == 2
+    assert aten.relu.default in ops(program, backward=False)
+    assert aten.mm.default not in ops(program, backward=False)
+    # A gradient for each weight, and one for the hidden state; the input needs none.
+    assert ops(program, backward=True).count(aten.mm.default) == 3
+    assert aten.threshold_backward.default in ops(program, backward=True)
+
+
+def test_parameters_and_their_gradients_are_paired() -> None:
+    program = program_of(Mlp(), torch.randn(4, 16))
+    assert program.parameters.keys() == program.gradients.keys()
+    assert set(program.parameters) == {"up.weight", "up.bias", "down.weight", "down.bias"}
+    for name, gradient in program.gradients.items():
+        parameter = program.nodes[program.parameters[name]]
+        assert program.nodes[gradient].outputs[0].shape == parameter.outputs[0].shape
+
+
+def test_a_frozen_parameter_has_no_gradient() -> None:
+    model = Mlp()
+    model.up.weight.requires_grad_(False)
+    program = program_of(model, torch.randn(4, 16))
+    assert "up.weight" in program.parameters
+    assert "up.weight" not in program.gradients
+
+
+def test_a_parameter_under_two_names_is_one() -> None:
+    model = Transformer()
+    model.head.weight = model.embedding.weight
+    program = program_of(model, *_tokens())
+    assert "embedding.weight" in program.gradients
+    assert "head.weight" not in program.parameters
+
+
+def test_ops_belong_to_the_module_that_calls_them() -> None:
+    program = program_of(Transformer(layers=2), *_tokens())
+    modules = {node.module for node in program.nodes if node.op is aten.mm.default}
+    assert {"layers.0.query", "layers.1.mlp.up", "head"} <= modules | {
+        node.module for node in program.nodes if node.op is aten.addmm.default
+    }
+    for node in program.nodes:
+        if node.kind == "gradient":
+            assert node.module == node.name.removeprefix("gradient of ").rpartition(".")[0]
+
+
+def test_detached_tensors_are_the_tensors_themselves() -> None:
+    program = program_of(Transformer(), *_tokens())
+    assert aten.detach.default not in {node.op for node in program.nodes}
+
+
+def test_the_forward_pass_alone() -> None:
+    program = program_of(Mlp(), torch.randn(4, 16), backward=False)
+    assert not program.gradients
+    assert not program.tangents
+    assert not any(node.backward for node in program.nodes)
+
+
+def test_inputs_may_be_named_nested_and_of_any_device() -> None:
+    class Nested(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, pair: tuple[Tensor, int], *, mask: Tensor) -> dict[str, Tensor]:
+            tensor, times = pair
+            return {"out": self.linear(tensor) * times * mask, "mask": mask}
+
+    pair = (torch.empty(2, 4, device="meta"), 3)
+    program = program_of(Nested(), pair, mask=torch.ones(4))
+    shapes = [tuple(program.nodes[node].outputs[0].shape) for node in program.inputs]
+    assert shapes == [(2, 4), (4,)]
+    assert len(program.outputs) == 2
+    # Only the first output has a gradient.
+    assert [output for output, _ in program.tangents] == [program.outputs[0]]
+
+
+def test_a_model_without_gradients_is_refused() -> None:
+    model = Mlp().requires_grad_(False)
+    with pytest.raises(ShardpropError, match="backward=False"):
+        program_of(model, torch.randn(4, 16))
+
+
+def test_a_model_that_writes_into_a_tensor_is_refused_by_name() -> None:
+    class Writes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.inner(x).mul_(2)
+
+    with pytest.raises(ShardpropError, match=r"aten\.mul_\.Tensor.*write it out of place"):
+        program_of(Writes(), torch.randn(2, 4))
+
+
+def test_tracing_leaves_the_model_alone() -> None:
+    model = Mlp()
+    before = {name: p.clone() for name, p in model.named_parameters()}
+    program_of(model, torch.randn(4, 16))
+    assert not model._forward_hooks
+    assert not model._forward_pre_hooks
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is None
+        assert torch.equal(parameter, before[name])
+
+
+def _tokens() -> tuple[Tensor, Tensor]:
+    return torch.zeros(4, 16, dtype=torch.int64), torch.zeros(4, 16, dtype=torch.int64)

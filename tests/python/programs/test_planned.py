@@ -1,0 +1,207 @@
+"""A transformer that runs by a plan for all of it, on four real processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, Replicate, Shard
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from shardprop import graph
+
+from ..capture.models import Transformer
+from .pool import Pool
+from .world import mesh_of
+
+STEPS = 3
+VOCAB, BATCH, SEQ = 64, 8, 16
+
+
+WISHES = {
+    "megatron": (
+        {
+            "layers.*.mlp.up.weight": [Replicate(), Shard(0)],
+            "layers.*.mlp.down.weight": [Replicate(), Shard(1)],
+        },
+        [[Shard(0), Replicate()]] * 2,
+    ),
+    "vocabulary": (
+        {
+            "embedding.weight": [Replicate(), Shard(0)],
+            "head.weight": [Replicate(), Shard(0)],
+        },
+        [[Shard(0), Replicate()]] * 2,
+    ),
+}
+
+
+_COLLECTIVES = {
+    f"_c10d_functional.{name}.default"
+    for name in (
+        "all_gather_into_tensor",
+        "all_reduce",
+        "all_to_all_single",
+        "reduce_scatter_tensor",
+    )
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one rank saw.
+
+    Attributes:
+        planned: Losses of the model that runs by the plan.
+        single: Losses of the same model on one device.
+        stated: Redistributions, collectives and bytes of the plan.
+        done: Those that were carried out in each step.
+        seen: Collectives that torch dispatched in each step.
+        unplanned: Ops that the plan does not know.
+        diverged: Outputs that lay elsewhere than planned.
+        strangers: Parameters or gradients that lie elsewhere than planned.
+    """
+
+    planned: list[float]
+    single: list[float]
+    stated: tuple[int, int, int]
+    done: list[tuple[int, int, int]]
+    seen: list[int]
+    unplanned: dict[str, int]
+    diverged: dict[str, int]
+    strangers: list[str]
+
+
+class CollectivesCounted(TorchDispatchMode):
+    """Counts collectives where torch dispatches them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(issubclass(each, DTensor) for each in types):
+            return NotImplemented  # what it is made of comes by later
+        self.count += str(func) in _COLLECTIVES
+        return func(*args, **(kwargs or {}))
+
+
+def compare(program: Callable[[], Report]) -> Report:
+    """Its own report; nothing is compared."""
+    return program()
+
+
+def model_of(seed: int = 0, *, fused: bool) -> nn.Module:
+    torch.manual_seed(seed)
+    return Transformer(layers=2, vocab=VOCAB, seq=SEQ, fused=fused)
+
+
+def batch(step: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(step)
+    ids = torch.randint(VOCAB, (BATCH, SEQ + 1), generator=generator)
+    return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
+
+
+def run(
+    *,
+    shape: tuple[int, ...],
+    topology: str = "cpu-gloo",
+    memory: float | None = None,
+    wishes: str = "",
+    fused: bool = False,
+) -> Report:
+    mesh = mesh_of(shape, ("dp", "tp")[: len(shape)])
+    model, single = model_of(fused=fused), model_of(fused=fused)
+    parameter_bytes = sum(p.numel() * p.itemsize for p in model.parameters())
+    parameters, inputs = WISHES.get(wishes, (None, None))
+    captured = graph.capture(
+        model,
+        batch(0),
+        mesh,
+        topology=topology,
+        inputs=inputs,
+        parameters=parameters,
+        parameter_memory=None if memory is None else memory * parameter_bytes,
+    )
+    plan = captured.solve()
+    assert plan.solution.proved
+    plan.apply(model)
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, single)]
+    planned, alone, done, seen = [], [], [], []
+    wanted = plan.placements().parameters
+    strangers = [n for n, p in model.named_parameters() if p.placements != wanted[n]]
+    for step in range(STEPS):
+        before = _volume(plan)
+        with CollectivesCounted() as counted, plan.running():
+            loss = model(*batch(step))
+            loss.backward()
+        seen.append(counted.count)
+        done.append(tuple(a - b for a, b in zip(_volume(plan), before, strict=True)))
+        strangers += [n for n, p in model.named_parameters() if p.grad.placements != wanted[n]]
+        optimizers[0].step()
+        optimizers[0].zero_grad()
+        planned.append(loss.full_tensor().item())
+        loss = single(*batch(step))
+        loss.backward()
+        optimizers[1].step()
+        optimizers[1].zero_grad()
+        alone.append(loss.item())
+    stated = plan.volume
+    return Report(
+        planned,
+        alone,
+        (stated.redistributions, stated.collectives, stated.wire_bytes),
+        done,
+        seen,
+        dict(plan.ops.unplanned),
+        dict(plan.ops.diverged),
+        strangers,
+    )
+
+
+def _volume(plan: graph.ModelPlan) -> tuple[int, int, int]:
+    done = plan.mover.done
+    return done.redistributions, done.collectives, done.wire_bytes
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"shape": (4,)},
+        {"shape": (2, 2)},
+        {"shape": (2, 2), "topology": "h100-nvlink"},
+        {"shape": (2, 2), "memory": 0.3},
+        {"shape": (2, 2), "wishes": "megatron"},
+        {"shape": (2, 2), "wishes": "vocabulary"},
+        {"shape": (2, 2), "fused": True, "memory": 0.3},
+    ],
+    ids=[
+        "one dim",
+        "two dims",
+        "h100",
+        "little memory",
+        "megatron",
+        "vocabulary",
+        "fused attention",
+    ],
+)
+def test_losses_and_redistributions_are_those_of_the_plan(
+    gloo: Pool, settings: dict[str, object]
+) -> None:
+    reports = gloo.run(partial(run, **settings), compare)  # type: ignore[arg-type]
+    for report in reports:
+        assert report.unplanned == {}
+        assert report.diverged == {}
+        assert report.strangers == []
+        assert report.planned == pytest.approx(report.single, rel=1e-5)
+        assert report.done == [report.stated] * STEPS
+        assert report.seen == [report.stated[1]] * STEPS
+    # Each step learns something, so that the losses are not equal by accident.
+    assert len({round(loss, 4) for loss in reports[0].single}) == STEPS
+    if settings.get("memory"):
+        assert reports[0].stated[1] > 0
