@@ -51,17 +51,19 @@ class Capture:
     _layouts: LayoutTable = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
 
-    def solve(self, **settings: Any) -> ModelPlan:
-        """The best plan, with a proof unless a time limit comes first.
+    def solve(self, *, time_limit: float | None = 60.0, **settings: Any) -> ModelPlan:
+        """The best plan, with a proof unless the time limit comes first.
 
         Args:
-            **settings: Of `shardprop.graph.solve`.
+            time_limit: Seconds; None for as long as it takes. When it is over, the best plan so far
+                is returned; how far it may be from the best is in `ModelPlan.solution`.
+            **settings: Others of `shardprop.graph.solve`.
 
         Raises:
             InfeasibleError: no plan does what was wished.
             ShardpropError: as `shardprop.graph.solve`.
         """
-        return self.plan(solve(self.problem, **settings))
+        return self.plan(solve(self.problem, time_limit=time_limit, **settings))
 
     def plan(self, solution: Solution) -> ModelPlan:
         """What a solution of the problem means for the model."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._torch import OpOverload
+from ..variants import variants_of
 from .program import Node, Program, Ref, fill, refs
 
 __all__ = ["Matcher"]
@@ -25,6 +26,13 @@ class Matcher:
     def __init__(self, program: Program) -> None:
         self._nodes: dict[_Key, list[Node]] = {}
         self._taken: dict[_Key, int] = {}
+        # The program has the op that writes nothing in the place of one that does.
+        self._functional = {
+            variant.op: op
+            for op in {node.op for node in program.nodes if node.op is not None}
+            for variant in variants_of(op)
+            if variant.in_place
+        }
         for node in program.nodes:
             if node.op is not None and node.operands:
                 operands = tuple(node.operands)
@@ -41,7 +49,11 @@ class Matcher:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> Node | None:
-        """The node of an op whose tensors are given as `Ref`; None if there is none."""
+        """The node of an op whose tensors are given as `Ref`; None if there is none.
+
+        One that writes into its operand is taken for the op that does not.
+        """
+        op = self._functional.get(op, op)
         operands = (*refs(args), *refs(dict(kwargs)))
         key = (op, operands, _literals(args, kwargs, lambda ref: None))
         nodes = self._nodes.get(key)

@@ -25,7 +25,7 @@ def read(traced: Traced) -> Program:
     """The program of a trace.
 
     Raises:
-        ShardpropError: an op that writes into its arguments.
+        ShardpropError: the model writes into its inputs, parameters or buffers.
     """
     return _Reader(traced).program()
 
@@ -119,17 +119,19 @@ class _Reader:
         if not isinstance(op, OpOverload):
             self._values[node] = None  # of no tensors
             return
-        if op._schema.is_mutable:
-            raise ShardpropError(
-                f"{op} in module {self._traced.modules[node] or '(root)'!r}: Expected ops that "
-                "write into none of their arguments, got one that does; write it out of place."
-            )
         operands = [*refs(args), *refs(kwargs)]
         behind = [self._nodes[ref.node] for ref in operands]
+        if op._schema.is_mutable:
+            written = behind[0] if behind else None
+            raise ShardpropError(
+                "Expected a model that writes into none of its inputs, parameters and buffers, got "
+                f"one that writes into {written.kind if written else 'a tensor'} "
+                f"{written.name if written else ''!r} ({op})."
+            )
         backward = node in self._traced.backward
         value: Any = node.meta.get("val")
-        listed = isinstance(value, (list, tuple))
-        metas = tuple(map(_as_meta, value if listed else [value]))
+        listed = isinstance(value, (list, tuple)) or not op._schema.returns
+        metas = tuple(map(_as_meta, (value or ()) if listed else [value]))
         index = self._add(
             node.name,
             "op",

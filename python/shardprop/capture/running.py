@@ -69,7 +69,7 @@ class PlannedOps(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         kwargs = kwargs or {}
         leaves, structure = _torch.tree_flatten((args, kwargs))
-        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        tensors: list[Any] = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         if not any(isinstance(tensor, DTensor) for tensor in tensors):
             return func(*args, **kwargs)
         node = self._node(func, leaves, structure)
@@ -81,12 +81,14 @@ class PlannedOps(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if any(self._is_inside(ref_of(tensor)) for tensor in tensors):
                 self.unplanned[str(func)] += 1
             return func(*args, **kwargs)
-        wanted = iter(self._chosen.wanted(node.index))
-        moved = [
-            self._mover.moved(leaf, next(wanted)) if isinstance(leaf, DTensor) else leaf
-            for leaf in leaves
-        ]
-        args, kwargs = _torch.tree_unflatten(moved, structure)
+        if func is node.op or tensors[0].placements == self._chosen.wanted(node.index)[0]:
+            wanted = iter(self._chosen.wanted(node.index))
+            moved = [
+                self._mover.moved(leaf, next(wanted)) if isinstance(leaf, DTensor) else leaf
+                for leaf in leaves
+            ]
+            args, kwargs = _torch.tree_unflatten(moved, structure)
+        # Else it writes into what cannot be moved, and is decided where that is.
         result = func(*args, **kwargs)
         self._note(node, result)
         return result

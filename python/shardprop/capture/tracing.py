@@ -14,6 +14,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from .. import _torch
 from .._torch import FakeTensorMode
 from ..errors import ShardpropError
+from .functional import Marked, without_writes
 from .modules import ModuleSpans
 
 __all__ = ["Traced", "trace"]
@@ -103,16 +104,19 @@ def trace(
             return outputs, [next(found) if p.requires_grad else None for p in params.values()]
 
         with nullcontext() if backward else torch.no_grad():
-            traced = make_fx(joint, tracing_mode="real")(parameters, buffers, inputs, given)
-    nodes = list(traced.graph.nodes)
+            arguments = (parameters, buffers, inputs, given)
+            traced = make_fx(joint, tracing_mode="real")(*arguments)
+        nodes = list(traced.graph.nodes)
+        paths = dict(zip(nodes, spans.paths(len(nodes)), strict=True))
+        marked = without_writes(Marked(traced, paths, frozenset(nodes[spans.end :])), arguments)
     return Traced(
-        graph=traced.graph,
+        graph=marked.module.graph,
         parameters=list(parameters),
         buffers=list(buffers),
         inputs=len(inputs),
         tangents=tangents,
-        modules=dict(zip(nodes, spans.paths(len(nodes)), strict=True)),
-        backward=frozenset(nodes[spans.end :]),
+        modules=marked.paths,
+        backward=marked.backward,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from shardprop import ShardpropError
@@ -116,17 +117,34 @@ def test_a_model_without_gradients_is_refused() -> None:
         program_of(model, torch.randn(4, 16))
 
 
-def test_a_model_that_writes_into_a_tensor_is_refused_by_name() -> None:
-    class Writes(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = nn.Linear(4, 4)
+class Writes(nn.Module):
+    """Into what it has made."""
 
-        def forward(self, x: Tensor) -> Tensor:
-            return self.inner(x).mul_(2)
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.last = nn.Linear(4, 4), nn.Linear(4, 4)
 
-    with pytest.raises(ShardpropError, match=r"aten\.mul_\.Tensor.*write it out of place"):
-        program_of(Writes(), torch.randn(2, 4))
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.inner(x)
+        y += x
+        return self.last(F.relu(y, inplace=True)).mul_(2)
+
+
+def test_writes_into_what_the_model_has_made_are_traced_as_ops_that_write_nothing() -> None:
+    program = program_of(Writes(), torch.randn(2, 4))
+    for node in program.nodes:
+        assert node.op is None or not node.op._schema.is_mutable
+    assert ops(program, backward=False).count(aten.add.Tensor) == 1
+    assert aten.relu.default in ops(program, backward=False)
+    assert aten.threshold_backward.default in ops(program, backward=True)
+    modules = {node.module for node in program.nodes if node.op is aten.addmm.default}
+    assert modules == {"inner", "last"}
+
+
+def test_a_model_that_writes_into_a_buffer_is_refused_by_name() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    with pytest.raises(ShardpropError, match=r"writes into buffer '1\.\w+'"):
+        program_of(model, torch.randn(8, 4))
 
 
 def test_tracing_leaves_the_model_alone() -> None:
