@@ -8,21 +8,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from .._torch import DeviceMesh, Placement, TensorMeta
 from ..errors import ShardpropError
 from ..exact import ExactPlanner
 from ..full_mesh import LayoutTable
+from ..full_mesh.local_shapes import largest_shard
 from ..graph.problem import Problem
 from .candidates import Candidates
-from .layouts import largest_shard
 from .program import Program, Ref
 
 __all__ = ["Wishes", "build", "input_wish", "is_about_parameters"]
 
 Ids = NDArray[np.int32]
 Placements = Sequence[Placement]
+
+# Tensors whose redistributions cost the same: their shape and dtype.
+_Alike = tuple[tuple[int, ...], torch.dtype]
 
 _MEMORY = "memory of the parameters"
 _PARAMETER = "wish for parameter "
@@ -103,10 +107,12 @@ class _Edges:
         self._layouts = layouts
         self._mesh = mesh
         self._planner = planner
+        self._prices: dict[_Alike, tuple[Ids, Ids, NDArray[np.float64]]] = {}
         self._tables: dict[Any, NDArray[np.float64]] = {}
         self._classes: dict[Any, tuple[Ids, Ids]] = {}
 
     def add_to(self, problem: Problem) -> None:
+        self._price_all()
         for node in self._program.nodes:
             for position, ref in enumerate(node.operands):
                 wanted, of_consumer = self._distinct(node.index, "operands", position)
@@ -120,6 +126,30 @@ class _Edges:
                     name=f"operand {position} of {node.name}",
                 )
 
+    def _price_all(self) -> None:
+        """Between all layouts of alike tensors at once: one search from a layout finds the prices
+        to all others."""
+        ends: dict[_Alike, tuple[set[int], set[int]]] = {}
+        for node in self._program.nodes:
+            for position, ref in enumerate(node.operands):
+                sources, targets = ends.setdefault(self._alike(ref), (set(), set()))
+                sources.update(self._distinct(ref.node, "outputs", ref.output)[0].tolist())
+                targets.update(self._distinct(node.index, "operands", position)[0].tolist())
+        for (shape, dtype), (sources, targets) in ends.items():
+            meta = TensorMeta(torch.Size(shape), _contiguous(shape), dtype)
+            offered, wanted = np.array(sorted(sources)), np.array(sorted(targets))
+            prices = self._planner.prices(
+                meta,
+                self._mesh,
+                [self._layouts[i] for i in offered.tolist()],
+                [self._layouts[i] for i in wanted.tolist()],
+            )
+            self._prices[shape, dtype] = (wanted, offered, prices)
+
+    def _alike(self, ref: Ref) -> _Alike:
+        meta = self._program.meta(ref)
+        return tuple(meta.shape), meta.dtype
+
     def _distinct(self, node: int, side: str, position: int) -> tuple[Ids, Ids]:
         """The distinct layouts at one place of a node's labels, and which each label has."""
         candidate = self._candidates[node]
@@ -131,16 +161,22 @@ class _Edges:
         return self._classes[key]
 
     def _table(self, ref: Ref, offered: Ids, wanted: Ids) -> NDArray[np.float64]:
-        meta = self._program.meta(ref)
-        key = (tuple(meta.shape), meta.dtype, offered.tobytes(), wanted.tobytes())
+        """[wanted, offered]; the same array for the same layouts of alike tensors."""
+        alike = self._alike(ref)
+        key = (alike, offered.tobytes(), wanted.tobytes())
         if key not in self._tables:
-            self._tables[key] = self._prices(meta, offered, wanted)
+            targets, sources, prices = self._prices[alike]
+            places = np.searchsorted(targets, wanted), np.searchsorted(sources, offered)
+            self._tables[key] = prices[np.ix_(*places)]
         return self._tables[key]
 
-    def _prices(self, meta: TensorMeta, offered: Ids, wanted: Ids) -> NDArray[np.float64]:
-        sources = [self._layouts[i] for i in offered]
-        targets = [self._layouts[i] for i in wanted]
-        return self._planner.prices(meta, self._mesh, sources, targets)
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides; prices do not depend on them."""
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.append(strides[-1] * size)
+    return tuple(reversed(strides[: len(shape)]))
 
 
 class _Wished:
@@ -208,6 +244,6 @@ class _Wished:
         if meta is None:
             return []
         column = self._candidates[node].outputs[:, 0]
-        shards = [largest_shard(meta.shape, self._layouts[i], self._mesh) for i in column]
+        shards = [largest_shard(meta.shape, self._mesh.shape, self._layouts[i]) for i in column]
         width = meta.dtype.itemsize
         return [(node, label, math.prod(shape) * width) for label, shape in enumerate(shards)]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._torch import DeviceMesh, Partial, Placement, Replicate, StridedShard, TensorMeta
+from .._torch import DeviceMesh, Replicate, TensorMeta
 from ..compute import ComputeCost
 from ..errors import ShardpropError
 from ..full_mesh import LayoutTable, strategies
-from ..kinds import is_partial
+from .layout_facts import LayoutFacts
 from .layouts import plain_layouts
 from .program import Node, Program, Ref, fill
 
@@ -60,6 +59,7 @@ class CandidatesOf:
         self, program: Program, mesh: DeviceMesh, compute: ComputeCost, strided: bool
     ) -> None:
         self.layouts = LayoutTable()
+        self._facts = LayoutFacts(self.layouts)
         self.without_rule: dict[str, str] = {}
         self._program = program
         self._mesh = mesh
@@ -69,7 +69,6 @@ class CandidatesOf:
         self._known: dict[Any, Candidates] = {}
         self._found: list[Candidates] = []
         self._plain: dict[tuple[int, ...], Ids] = {}
-        self._settled_ids: list[int] = []
 
     def all(self) -> list[Candidates]:
         """One for each node."""
@@ -128,21 +127,16 @@ class CandidatesOf:
         except ShardpropError as error:
             self.without_rule.setdefault(str(node.op), str(error))
             return self._whole(node, args, kwargs)
-        operands = self._settled[found.operands]
+        operands = self._facts.settled[found.operands]
         kept = self._kept(found.outputs, operands, offered)
         if not len(kept):
             self.without_rule.setdefault(str(node.op), "no strategy is left")
             return self._whole(node, args, kwargs)
-        operand_shapes, output_shapes = found.local_shapes()
+        found = found.subset(kept)
         compute = self._compute.over(
-            node.op,
-            args,
-            kwargs,
-            [shapes[kept] for shapes in operand_shapes],
-            [None if shapes is None else shapes[kept] for shapes in output_shapes],
-            outputs=node.outputs,
+            node.op, args, kwargs, *found.local_shapes(), outputs=node.outputs
         )
-        return Candidates(found.outputs[kept], operands[kept], compute)
+        return Candidates(found.outputs, operands[kept], compute)
 
     def _whole(self, node: Node, args: Any, kwargs: Any) -> Candidates:
         """Nothing but whole tensors, of an op that has no strategies."""
@@ -154,21 +148,6 @@ class CandidatesOf:
             np.array([cost]),
         )
 
-    @property
-    def _settled(self) -> Ids:
-        """Per layout the one that an operand is brought to for it.
-
-        A masked partial of an operand (the token ids of an embedding whose vocabulary is sharded)
-        is made by torch in the midst of the op, from what is replicated.
-        """
-        for number in range(len(self._settled_ids), len(self.layouts)):
-            layout = self.layouts[number]
-            replicated = tuple(Replicate() if _is_masked(p) else p for p in layout)
-            self._settled_ids.append(
-                number if replicated == layout else self.layouts.id(replicated)
-            )
-        return np.array(self._settled_ids, np.int32)
-
     def _kept(self, outputs: Ids, operands: Ids, offered: list[Ids]) -> NDArray[np.intp]:
         """The strategies that can be of use.
 
@@ -176,16 +155,9 @@ class CandidatesOf:
         reduced later: that saves nothing. Strided shards are kept as they come, and brought about
         in other operands, but not made where no operand has them.
         """
-        pending = {
-            placement
-            for ids in offered
-            for i in ids
-            for placement in self.layouts[i]
-            if is_partial(placement)
-        }
-        layouts = [self.layouts[i] for i in range(len(self.layouts))]
-        usable = np.array([_is_usable(layout, pending) for layout in layouts])
-        strided = np.array([*map(_strided_dims, layouts), 0])  # that of -1 last
+        pending, strided = self._facts.pending, self._facts.strided
+        comes_pending = np.bitwise_or.reduce(pending[np.concatenate(offered)])
+        usable = (pending[operands] & ~comes_pending == 0).all(axis=1)
         wanted = strided[operands]
         needed = np.bitwise_or.reduce(wanted, axis=1)
         if self._strided:
@@ -196,17 +168,4 @@ class CandidatesOf:
             fits = (needed == 0) | np.logical_or.reduce(comes)
         else:
             fits = (needed == 0) & (strided[outputs] == 0).all(axis=1)
-        return np.flatnonzero(fits & usable[operands].all(axis=1))
-
-
-def _is_usable(layout: Sequence[Placement], pending: set[Placement]) -> bool:
-    return all(not is_partial(p) or p in pending for p in layout)
-
-
-def _is_masked(placement: Placement) -> bool:
-    return is_partial(placement) and type(placement) is not Partial
-
-
-def _strided_dims(layout: Sequence[Placement]) -> int:
-    """The mesh dims with strided shards, a bit for each."""
-    return sum(1 << m for m, p in enumerate(layout) if isinstance(p, StridedShard))
+        return np.flatnonzero(fits & usable)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from .._torch import DeviceMesh, Placement, Replicate, Shard
 
-__all__ = ["largest_shard", "plain_layouts"]
+__all__ = ["plain_layouts"]
 
 Placements = tuple[Placement, ...]
 
@@ -36,14 +36,3 @@ def _fills(placements: Placements, shape: Sequence[int], mesh: DeviceMesh) -> bo
         pieces == 1 or (pieces - 1) * math.ceil(size / pieces) < size
         for size, pieces in zip(shape, cuts, strict=True)
     )
-
-
-def largest_shard(
-    shape: Sequence[int], placements: Placements, mesh: DeviceMesh
-) -> tuple[int, ...]:
-    """What the first rank holds of a tensor under plain placements: no rank holds more."""
-    sizes = [*shape]
-    for mesh_dim, placement in enumerate(placements):
-        if isinstance(placement, Shard):
-            sizes[placement.dim] = math.ceil(sizes[placement.dim] / mesh.size(mesh_dim))
-    return tuple(sizes)

@@ -52,12 +52,13 @@ def _chunks(size: int, ranks: int) -> set[int]:
 def _strided(size: int, ranks: int, factor: int) -> set[int]:
     """Likewise where the dim is cut into `factor` pieces first, and each of them over the ranks."""
     outer = -(-size // factor)
-    pieces = [outer] * (size // outer) + ([size % outer] if size % outer else []) if outer else []
-    inner = [-(-piece // ranks) for piece in pieces]
-    return {
-        sum(
-            max(0, min(piece, chunk * (rank + 1)) - chunk * rank)
-            for piece, chunk in zip(pieces, inner, strict=True)
-        )
-        for rank in range(ranks)
-    }
+    if outer == 0:
+        return {0}
+    whole, rest = divmod(size, outer)
+    return {whole * _share(outer, ranks, r) + _share(rest, ranks, r) for r in range(ranks)}
+
+
+def _share(size: int, ranks: int, rank: int) -> int:
+    """What ``torch.chunk`` gives one rank."""
+    chunk = -(-size // ranks)
+    return max(0, min(size, chunk * (rank + 1)) - chunk * rank)

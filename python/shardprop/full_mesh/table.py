@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,20 @@ class Strategies:
         return Strategy(
             tuple(None if i < 0 else self.layouts[i] for i in self.outputs[index].tolist()),
             tuple(self.layouts[i] for i in self.operands[index].tolist()),
+        )
+
+    def subset(self, indices: NDArray[np.integer[Any]]) -> Strategies:
+        """Some of the strategies, in the order of `indices`."""
+        return Strategies(
+            self.op,
+            self.mesh,
+            self.layouts,
+            self.outputs[indices],
+            self.operands[indices],
+            self.sources,
+            self.operand_metas,
+            self.output_metas,
+            self._pricer,
         )
 
     def wanted(self, operand: int) -> tuple[Numbers, Numbers]:

@@ -12,8 +12,9 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Partial, Replicate, Shard
 
 from shardprop import ShardpropError, graph
-from shardprop.capture.layouts import largest_shard, plain_layouts
+from shardprop.capture.layouts import plain_layouts
 from shardprop.compute import ComputeCost
+from shardprop.full_mesh.local_shapes import largest_shard
 from shardprop.policy_settings import exact_planner
 from shardprop.specs import make_spec
 
@@ -48,7 +49,7 @@ def held_bytes(plan: graph.ModelPlan) -> int:
     for name, placements in plan.placements().parameters.items():
         meta = plan.program.nodes[plan.program.parameters[name]].outputs[0]
         assert meta is not None
-        shape = largest_shard(meta.shape, placements, plan.mesh)
+        shape = largest_shard(meta.shape, plan.mesh.shape, placements)
         total += torch.Size(shape).numel() * meta.dtype.itemsize
     return total
 
@@ -251,4 +252,3 @@ def test_layouts_leave_no_rank_without_a_row(mesh_of: MeshOf) -> None:
     assert layouts[0] == (R, R)
     assert plain_layouts((), mesh_of(2, 2)) == [(R, R)]
     assert plain_layouts((0, 4), mesh_of(2)) == [(R,), (Shard(1),)]
-    assert largest_shard((5, 4), (Shard(0), Shard(0)), mesh_of(2, 2)) == (2, 4)
