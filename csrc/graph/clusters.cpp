@@ -160,24 +160,34 @@ bool Clusters::make_consistent(int edge_index) {
   return !dead_;
 }
 
-bool Clusters::propagate() {
+bool Clusters::propagate(Meter& meter) {
   while (!queue_.empty() && !dead_) {
     const int edge = queue_.back();
     queue_.pop_back();
     queued_[at(edge)] = 0;
     make_consistent(edge);
+    if (meter.stop_after(work_of(problem_.edges[at(edge)]))) break;
   }
   return !dead_;
 }
 
-bool Clusters::reduce() {
+bool Clusters::reduce(const Interrupt& interrupt) {
+  Meter meter(interrupt);
   do {
-    if (dead_ || !propagate()) return false;
+    if (dead_ || !propagate(meter)) return false;
+    if (meter.stopped()) break;
     if (!keep_room_in_rows()) return false;
     if (!queue_.empty()) continue;
-    if (!merge_pairs()) break;
+    if (!merge_pairs(meter) || meter.stopped()) break;
   } while (true);
   return true;
+}
+
+// Most of a table is rarely read: the first entries that are allowed decide.
+std::size_t Clusters::work_of(const Edge& edge) const {
+  const Table& table = problem_.tables[at(edge.table)];
+  return 8 * (live_[at(of(edge.u))].size() + live_[at(of(edge.v))].size()) +
+         table.prices.size() / 8;
 }
 
 }  // namespace shardprop::graph

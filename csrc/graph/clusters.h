@@ -11,6 +11,7 @@
 
 #include <optional>
 
+#include "graph/interrupt.h"
 #include "graph/problem.h"
 
 namespace shardprop::graph {
@@ -34,8 +35,9 @@ class Clusters {
   explicit Clusters(const Problem& problem);
 
   // Merges and removes until nothing changes. False: some cluster has no label left, or a row
-  // cannot be met, so that the problem is infeasible.
-  [[nodiscard]] bool reduce();
+  // cannot be met, so that the problem is infeasible. True if it is interrupted: what is reduced by
+  // then holds.
+  [[nodiscard]] bool reduce(const Interrupt& interrupt);
 
   // The sides of all rows that can still bind. Nothing if one cannot be met.
   [[nodiscard]] std::optional<std::vector<Side>> sides() const;
@@ -57,13 +59,14 @@ class Clusters {
 
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  [[nodiscard]] std::size_t work_of(const Edge& edge) const;
   void form_groups();
   void kill_forbidden();
   bool kill(int cluster, std::size_t label);
-  bool propagate();
+  bool propagate(Meter& meter);
   bool make_consistent(int edge);
   bool keep_room_in_rows();
-  bool merge_pairs();
+  bool merge_pairs(Meter& meter);
   bool merge_if_paired(int edge);
   void absorb(int cluster, int other, const std::vector<std::int32_t>& partner);
 

@@ -165,29 +165,35 @@ bool MatrixJoiner::join(std::vector<Matrix>& matrices, Link& link, const Link& o
 std::vector<int> undominated(const double* unary, int labels,
                              const std::vector<std::vector<std::int32_t>*>& looks,
                              const std::vector<std::vector<double>*>& amounts) {
-  std::unordered_map<std::uint64_t, std::vector<int>> kept;
-  std::vector<int> order;
+  std::vector<std::pair<std::uint64_t, int>> hashed;
   for (int l = 0; l < labels; ++l) {
     std::uint64_t hash = 0;
     for (const auto* look : looks) hash = mix(hash, static_cast<std::uint32_t>((*look)[at(l)]));
     for (const auto* amount : amounts) hash = mix(hash, bits((*amount)[at(l)]));
-    auto& same_hash = kept[hash];
-    const auto alike = [&](int k) {
-      return std::all_of(looks.begin(), looks.end(),
-                         [&](auto* look) { return (*look)[at(k)] == (*look)[at(l)]; }) &&
-             std::all_of(amounts.begin(), amounts.end(),
-                         [&](auto* amount) { return (*amount)[at(k)] == (*amount)[at(l)]; });
-    };
-    const auto found = std::find_if(same_hash.begin(), same_hash.end(), alike);
-    if (found == same_hash.end()) {
-      same_hash.push_back(l);
+    hashed.emplace_back(hash, l);
+  }
+  std::sort(hashed.begin(), hashed.end());
+  const auto alike = [&](int k, int l) {
+    return std::all_of(looks.begin(), looks.end(),
+                       [&](auto* look) { return (*look)[at(k)] == (*look)[at(l)]; }) &&
+           std::all_of(amounts.begin(), amounts.end(),
+                       [&](auto* amount) { return (*amount)[at(k)] == (*amount)[at(l)]; });
+  };
+  std::vector<int> kept;
+  std::size_t run = 0;  // where in `kept` the labels of the same hash begin
+  for (std::size_t i = 0; i < hashed.size(); ++i) {
+    if (i > 0 && hashed[i].first != hashed[i - 1].first) run = kept.size();
+    const int l = hashed[i].second;
+    const auto begin = kept.begin() + static_cast<std::ptrdiff_t>(run);
+    const auto found = std::find_if(begin, kept.end(), [&](int k) { return alike(k, l); });
+    if (found == kept.end()) {
+      kept.push_back(l);
     } else if (unary[l] < unary[*found]) {
       *found = l;
     }
   }
-  for (const auto& [hash, list] : kept) order.insert(order.end(), list.begin(), list.end());
-  std::sort(order.begin(), order.end());
-  return order;
+  std::sort(kept.begin(), kept.end());
+  return kept;
 }
 
 }  // namespace shardprop::graph

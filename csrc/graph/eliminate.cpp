@@ -17,8 +17,10 @@ struct Message {
   std::vector<std::int32_t> best;
 };
 
+// Incomplete once the meter has stopped.
 Message minimise_out(int v, const std::vector<int>& scope, const std::vector<double>& unary,
-                     const std::vector<const Factor*>& factors, const EliminationOrder& order) {
+                     const std::vector<const Factor*>& factors, const EliminationOrder& order,
+                     Meter& meter) {
   Message out;
   out.factor.shape = Shape(scope, order);
   out.factor.prices.reserve(out.factor.shape.size);
@@ -42,6 +44,7 @@ Message minimise_out(int v, const std::vector<int>& scope, const std::vector<dou
     }
     out.factor.prices.push_back(least);
     out.best.push_back(best);
+    if (meter.stop_after(unary.size() * (factors.size() + 1))) break;
   }
   return out;
 }
@@ -62,8 +65,8 @@ Elimination eliminate(const Model& model, const EliminationOrder& order,
   double total = start.constant;
   std::vector<std::vector<std::int32_t>> best;
   std::vector<bool> used(factors.size() + order.steps.size(), false);
+  Meter meter(interrupt);
   for (const auto& [v, scope] : order.steps) {
-    if (interrupt()) return {Elimination::Outcome::kStopped, {}};
     std::vector<const Factor*> incident;
     std::vector<std::size_t> spent;
     for (const std::size_t f : touching[at(v)]) {
@@ -71,7 +74,8 @@ Elimination eliminate(const Model& model, const EliminationOrder& order,
       incident.push_back(&factors[f]);
       spent.push_back(f);
     }
-    Message message = minimise_out(v, scope, start.unary[at(v)], incident, order);
+    Message message = minimise_out(v, scope, start.unary[at(v)], incident, order, meter);
+    if (meter.stopped()) return {Elimination::Outcome::kStopped, {}};
     for (const std::size_t f : spent) {
       used[f] = true;
       factors[f].prices = {};

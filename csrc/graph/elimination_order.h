@@ -1,9 +1,9 @@
 // The order in which to eliminate the variables of a model that still have a choice.
 #pragma once
 
-#include <functional>
 #include <utility>
 
+#include "graph/interrupt.h"
 #include "graph/model.h"
 
 namespace shardprop::graph {
@@ -25,9 +25,6 @@ struct EliminationOrder {
 // `widest` above it, once a table needs more than `most` entries.
 [[nodiscard]] EliminationOrder elimination_order(const Model& model,
                                                  const std::vector<double>& prices, double most);
-
-// Called from time to time in long loops; true to stop.
-using Interrupt = std::function<bool()>;
 
 struct Elimination {
   enum class Outcome { kSolved, kNoAnswer, kTooLarge, kStopped } outcome;

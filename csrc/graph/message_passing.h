@@ -12,6 +12,7 @@
 // alone, and labels that cannot beat the best known answer are removed at once.
 #pragma once
 
+#include "graph/interrupt.h"
 #include "graph/model.h"
 
 namespace shardprop::graph {
@@ -26,15 +27,16 @@ class MessagePassing {
   double constant = 0;  // added to every bound
 
   // Passes messages to later variables, and chooses labels on the way: each given those chosen
-  // before it and the messages from those after it. False: some variable has no label left.
-  [[nodiscard]] bool pass_ahead();
+  // before it and the messages from those after it. False: some variable has no label left. Once
+  // interrupted there are no choices, and messages are such that no pass may follow.
+  [[nodiscard]] bool pass_ahead(const Interrupt& interrupt);
   // The choices of the last pass; empty if they ran into a forbidden pair.
   [[nodiscard]] const std::vector<int>& chosen() const { return chosen_; }
 
   // Passes messages to earlier variables; returns a lower bound on the cost of all answers that
   // only use labels left and cost less than `cutoff`; +inf if there are none. Removes labels whose
-  // bound is not below `cutoff`.
-  [[nodiscard]] double pass_back(double cutoff);
+  // bound is not below `cutoff`. -inf if it was interrupted.
+  [[nodiscard]] double pass_back(double cutoff, const Interrupt& interrupt);
   [[nodiscard]] std::int64_t removed() const { return removed_; }
 
   // Leaves variable v only `label`, or all but it.

@@ -1,6 +1,7 @@
 #include "graph/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "graph/compress.h"
@@ -19,8 +20,11 @@ struct End {
 
 class Builder {
  public:
-  Builder(const Problem& problem, const Clusters& clusters)
-      : problem_(problem), clusters_(clusters), variable_(at(clusters.count()), -1) {
+  Builder(const Problem& problem, const Clusters& clusters, const Interrupt& interrupt)
+      : problem_(problem),
+        clusters_(clusters),
+        meter_(interrupt),
+        variable_(at(clusters.count()), -1) {
     model_.first.push_back(0);
     for (int c = 0; c < clusters.count(); ++c) {
       if (!clusters.empty(c)) add_variable(c);
@@ -38,7 +42,10 @@ class Builder {
 
   Model finish(std::vector<Side> sides) {
     std::vector<End> ends;
-    for (const Edge& edge : problem_.edges) add_edge(edge, ends);
+    for (const Edge& edge : problem_.edges) {
+      add_edge(edge, ends);
+      ask(8 * (problem_.unaries[at(edge.u)].size() + problem_.unaries[at(edge.v)].size()));
+    }
     link_up(ends);
     add_sides(std::move(sides));
     drop_dominated();
@@ -47,6 +54,8 @@ class Builder {
   }
 
  private:
+  void ask(std::size_t work) { (void)meter_.stop_after(work); }
+
   void add_variable(int cluster) {
     variable_[at(cluster)] = static_cast<int>(kept_.size());
     auto& kept = kept_.emplace_back();
@@ -95,6 +104,7 @@ class Builder {
     for (std::size_t i = 0; i < ends.size(); ++i) {
       const End& end = ends[i];
       Link link{end.u, end.v, end.table, end.rows, end.columns};
+      ask(8 * (end.rows.size() + end.columns.size()));
       if (!model_.links.empty() && model_.links.back().u == end.u &&
           model_.links.back().v == end.v &&
           joiner_.join(model_.matrices, model_.links.back(), link)) {
@@ -114,7 +124,10 @@ class Builder {
       if (fresh) usage.emplace_back(problem_.tables[at(end.table)], end.flipped);
       usage[at(it->second)].use(end.rows, end.columns);
     }
-    for (Usage& used : usage) model_.matrices.push_back(used.compress());
+    for (Usage& used : usage) {
+      model_.matrices.push_back(used.compress());
+      ask(8 * model_.matrices.back().prices.size());
+    }
     for (End& end : ends) {
       end.table = matrix_of.at({end.table, end.flipped});
       usage[at(end.table)].translate(end.rows, end.columns);
@@ -149,6 +162,7 @@ class Builder {
     for (std::size_t v = 0; v < kept_.size(); ++v) {
       keep[v] = undominated(unary(static_cast<int>(v)), static_cast<int>(kept_[v].size()), looks[v],
                             amounts[v]);
+      ask(32 * kept_[v].size());
       for (auto* list : looks[v]) select(*list, keep[v]);
       for (auto* list : amounts[v]) select(*list, keep[v]);
     }
@@ -176,6 +190,7 @@ class Builder {
 
   const Problem& problem_;
   const Clusters& clusters_;
+  Meter meter_;
   Model model_;
   MatrixJoiner joiner_;
   std::vector<int> variable_;           // by cluster
@@ -183,6 +198,18 @@ class Builder {
 };
 
 }  // namespace
+
+double Model::scale() const {
+  double most = 0;
+  const auto see = [&most](const std::vector<double>& prices) {
+    for (const double price : prices) {
+      if (price != kInfinity) most = std::max(most, std::abs(price));
+    }
+  };
+  see(unary);
+  for (const Matrix& matrix : matrices) see(matrix.prices);
+  return std::min(most, 1.0);
+}
 
 double Model::cost(const std::vector<int>& chosen) const {
   double sum = 0;
@@ -202,8 +229,9 @@ std::vector<std::int32_t> Model::expand(const std::vector<int>& chosen) const {
   return out;
 }
 
-Model build_model(const Problem& problem, const Clusters& clusters, std::vector<Side> sides) {
-  return Builder(problem, clusters).finish(std::move(sides));
+Model build_model(const Problem& problem, const Clusters& clusters, std::vector<Side> sides,
+                  const Interrupt& interrupt) {
+  return Builder(problem, clusters, interrupt).finish(std::move(sides));
 }
 
 }  // namespace shardprop::graph

@@ -27,7 +27,7 @@ struct Link {
 
 struct Model {
   std::vector<int> first;     // of each variable's labels in arrays over labels; then their number
-  std::vector<double> unary;  // by label; finite
+  std::vector<double> unary;  // by label; +inf only where presolve was interrupted
   std::vector<Matrix> matrices;
   std::vector<Link> links;
   std::vector<std::vector<int>> back, ahead;           // links to earlier and to later variables
@@ -39,14 +39,18 @@ struct Model {
   [[nodiscard]] int labels(int v) const {
     return first[static_cast<std::size_t>(v) + 1] - first[static_cast<std::size_t>(v)];
   }
+  // The largest price by amount, at most 1: what costs near 0 are measured by.
+  [[nodiscard]] double scale() const;
   // Sum of unaries and links at one label per variable.
   [[nodiscard]] double cost(const std::vector<int>& chosen) const;
   // Labels of all nodes of the problem.
   [[nodiscard]] std::vector<std::int32_t> expand(const std::vector<int>& chosen) const;
 };
 
-// `clusters` has been reduced without finding a contradiction; `sides` are its sides.
+// `clusters` has been reduced without finding a contradiction; `sides` are its sides. `interrupt`
+// is asked so that it may throw; without a model there would be no answer at all, so time does not
+// end this.
 [[nodiscard]] Model build_model(const Problem& problem, const Clusters& clusters,
-                                std::vector<Side> sides);
+                                std::vector<Side> sides, const Interrupt& interrupt);
 
 }  // namespace shardprop::graph

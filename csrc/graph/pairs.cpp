@@ -27,10 +27,11 @@ std::vector<std::int32_t> only_partners(const std::vector<std::uint8_t>& live,
 }  // namespace
 
 // True if something changed.
-bool Clusters::merge_pairs() {
+bool Clusters::merge_pairs(Meter& meter) {
   bool merged = false;
   for (std::size_t e = 0; e < problem_.edges.size(); ++e) {
     merged |= merge_if_paired(static_cast<int>(e));
+    if (meter.stop_after(work_of(problem_.edges[e]))) break;
   }
   return merged;
 }

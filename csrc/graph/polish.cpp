@@ -105,11 +105,16 @@ double excess(const Model& model, const std::vector<int>& chosen) {
   return total;
 }
 
-double polish(const Model& model, std::vector<int>& chosen) {
+double polish(const Model& model, std::vector<int>& chosen, const Interrupt& interrupt) {
   Polisher polisher(model, chosen);
-  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+  Meter meter(interrupt);
+  for (int sweep = 0; sweep < kSweeps && !meter.stopped(); ++sweep) {
     bool changed = false;
-    for (int v = 0; v < model.variables(); ++v) changed |= polisher.improve(v);
+    for (int v = 0; v < model.variables(); ++v) {
+      changed |= polisher.improve(v);
+      const std::size_t links = model.back[at(v)].size() + model.ahead[at(v)].size();
+      if (meter.stop_after(at(model.labels(v)) * (links + 1))) break;
+    }
     if (!changed) break;
   }
   return excess(model, chosen) > 0 ? kInfinity : model.cost(chosen);

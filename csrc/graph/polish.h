@@ -1,6 +1,7 @@
 // Local improvement of an answer, one variable at a time.
 #pragma once
 
+#include "graph/interrupt.h"
 #include "graph/model.h"
 
 namespace shardprop::graph {
@@ -10,7 +11,8 @@ namespace shardprop::graph {
 
 // Improves `chosen` in place until no single change does. Changes never add to the excess, and
 // those that lower it come before cheaper prices. `chosen` may break forbidden pairs at the start.
-// Returns the cost; +inf if forbidden pairs or excess remain.
-[[nodiscard]] double polish(const Model& model, std::vector<int>& chosen);
+// Returns the cost; +inf if forbidden pairs or excess remain. Ends early where it is interrupted.
+[[nodiscard]] double polish(const Model& model, std::vector<int>& chosen,
+                            const Interrupt& interrupt);
 
 }  // namespace shardprop::graph

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/opening.h"
 #include "graph/polish.h"
 
 namespace shardprop::graph {
@@ -12,6 +13,9 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // An answer within this part of the objective is as good: removal then ends ties among answers.
 constexpr double kSame = 1e-10;
+// The first pass is worth more than all that comes before it: it may end so much after the time, or
+// after presolve where that took longer.
+constexpr double kGrace = 0.05;
 // Elimination this small costs less than another pass, and is tried as soon as it is possible.
 constexpr double kSmallEntries = 1 << 12, kSmallWork = 1 << 16;
 constexpr double kMostWork = 1 << 28;
@@ -22,19 +26,24 @@ constexpr double kMostCopiedBytes = 1 << 30;
 }  // namespace
 
 Search::Search(const Model& model, const Options& options, Ticker& ticker)
-    : model_(model), options_(options), ticker_(ticker), multipliers_(model.sides.size(), 0.0) {}
+    : model_(model),
+      options_(options),
+      ticker_(ticker),
+      multipliers_(model.sides.size(), 0.0),
+      scale_(model.scale()),
+      grace_(kGrace + std::max(0.0, ticker.seconds() - options.time_limit)) {}
 
 double Search::cutoff() const {
   if (best_ == kInfinity) return kInfinity;
   const double same =
-      std::max(kSame * std::max(1.0, std::abs(best_)), options_.relative_gap * std::abs(best_));
+      std::max(kSame * std::max(scale_, std::abs(best_)), options_.relative_gap * std::abs(best_));
   return best_ - same;
 }
 
 double Search::bound() const { return found() ? std::min(bound_, cutoff()) : bound_; }
 
 void Search::offer(std::vector<int> chosen) {
-  const double cost = polish(model_, chosen);
+  const double cost = polish(model_, chosen, interrupt_);
   if (cost >= best_) return;
   best_ = cost;
   best_chosen_ = std::move(chosen);
@@ -43,22 +52,24 @@ void Search::offer(std::vector<int> chosen) {
 void Search::suggest(std::vector<int> chosen) { offer(std::move(chosen)); }
 
 bool Search::stopped() {
-  stop_ = stop_ || ticker_.tick(iterations, bound_, best_);
+  stop_ = stop_ || ticker_.tick(iterations, bound_, best_, grace_);
   return stop_;
 }
 
-// One pass ahead and back. False: the node is closed.
+// One pass ahead and back. False: the node is closed, or the time is up.
 bool Search::pass(Node& node) {
   ++iterations;
   const std::int64_t removed_before = node.passing.removed();
-  if (!node.passing.pass_ahead()) {
+  if (!node.passing.pass_ahead(interrupt_)) {
     node.bound = kInfinity;
     return false;
   }
+  if (stop_) return false;
   if (!node.passing.chosen().empty()) offer(node.passing.chosen());
-  node.bound = std::max(node.bound, node.passing.pass_back(cutoff()));
+  node.bound = std::max(node.bound, node.passing.pass_back(cutoff(), interrupt_));
   removed += node.passing.removed() - removed_before;
-  if (closed(node)) return false;
+  grace_ = 0;
+  if (stop_ || closed(node)) return false;
   if (nodes == 0) bound_ = std::max(bound_, node.bound);
   return true;
 }
@@ -68,14 +79,13 @@ void Search::tighten(Node& node, int patience) {
   int idle = 0;
   double marked = -kInfinity;
   std::int64_t marked_removed = node.passing.removed();
-  // The first pass is made however little time there is: it gives some bound, mostly an answer.
-  for (int i = 1; idle < patience && (iterations == 0 || !stopped()); ++i) {
+  for (int i = 1; idle < patience && !stopped(); ++i) {
     if (!model_.sides.empty() && !leave_room(model_, node.passing)) {
       node.bound = kInfinity;
       return;
     }
     if (!pass(node)) return;
-    const double scale = std::max(1.0, std::abs(node.bound));
+    const double scale = std::max(scale_, std::abs(node.bound));
     const double gap = best_ < kInfinity ? best_ - node.bound : scale;
     const bool moved = node.bound > marked + std::max(1e-3 * std::min(gap, scale), 1e-12 * scale) ||
                        node.passing.removed() > marked_removed + 8;
@@ -99,10 +109,9 @@ bool Search::eliminate_within(Node& node, double most_entries, double most_work)
     return true;
   }
   if (order.widest > most_entries || order.work > most_work) return false;
-  const auto interrupt = [this] { return stopped(); };
   const Elimination answer =
-      model_.sides.empty() ? eliminate(model_, order, interrupt)
-                           : eliminate_with_sides(model_, order, options_.most_points, interrupt);
+      model_.sides.empty() ? eliminate(model_, order, interrupt_)
+                           : eliminate_with_sides(model_, order, options_.most_points, interrupt_);
   if (answer.outcome == Elimination::Outcome::kTooLarge ||
       answer.outcome == Elimination::Outcome::kStopped) {
     return false;
@@ -153,15 +162,24 @@ Search::Bound Search::explore(Node& node, int depth) {
   return closed(node) ? kInfinity : node.bound;
 }
 
+// A bound and mostly an answer, however little time there is.
+void Search::open() {
+  bound_ = least_prices(model_);
+  if (bound_ == kInfinity) return;
+  offer(greedy_choice(model_, interrupt_));
+}
+
 void Search::run() {
+  open();
   Node root{MessagePassing(model_), multipliers_};
   set_multipliers(model_, multipliers_, root.passing);
   tighten(root, options_.patience);
-  bound_ = root.bound;
+  grace_ = 0;
+  bound_ = std::max(bound_, root.bound);
   if (!closed(root) && !stop_ && options_.patience > 0) {
     tune_multipliers(root, kRootEvaluations, 3);
   }
-  bound_ = root.bound;
+  bound_ = std::max(bound_, root.bound);
   multipliers_ = root.multipliers;
   if (!stop_ || closed(root)) bound_ = std::max(bound_, explore(root, 0));
 }

@@ -11,6 +11,8 @@ class Search {
  public:
   // All must outlive this.
   Search(const Model& model, const Options& options, Ticker& ticker);
+  Search(const Search&) = delete;  // its interrupt refers to it
+  Search& operator=(const Search&) = delete;
 
   // An answer to start from, e.g. of a similar problem; one that cannot be repaired is ignored.
   void suggest(std::vector<int> chosen);
@@ -40,6 +42,7 @@ class Search {
   [[nodiscard]] double cutoff() const;
   void offer(std::vector<int> chosen);
   [[nodiscard]] bool stopped();
+  void open();
   [[nodiscard]] bool closed(const Node& node) const { return node.bound >= cutoff(); }
   [[nodiscard]] bool pass(Node& node);
   void tighten(Node& node, int patience);
@@ -56,7 +59,10 @@ class Search {
   std::vector<int> best_chosen_;
   double bound_ = -kInfinity;  // of the root
   Multipliers multipliers_;
+  double scale_;  // below which differences of costs are not told apart from rounding: see kSame
+  double grace_;  // seconds beyond the time limit
   bool stop_ = false;
+  Interrupt interrupt_ = [this] { return stopped(); };
 };
 
 }  // namespace shardprop::graph

@@ -69,8 +69,8 @@ void judge(const Problem& problem, const Model& model, const Search& search, Ans
   answer.labels = model.expand(search.best());
   answer.objective = problem.objective(answer.labels);
   answer.lower_bound = std::min(search.bound(), answer.objective);
-  answer.proved =
-      answer.objective - answer.lower_bound <= 1e-9 * std::max(1.0, std::abs(answer.objective));
+  answer.proved = answer.objective - answer.lower_bound <=
+                  1e-9 * std::max(model.scale(), std::abs(answer.objective));
   answer.status = answer.proved ? Answer::Status::kOptimal : Answer::Status::kFeasible;
 }
 
@@ -100,9 +100,10 @@ Answer solve(const Problem& problem, const Options& options) {
   auto state = state_of(problem);
   Clusters clusters(problem);
   std::optional<std::vector<Side>> sides;
-  if (clusters.reduce()) sides = clusters.sides();
+  const Interrupt interrupt = [&ticker] { return ticker.tick(0, -kInfinity, kInfinity); };
+  if (clusters.reduce(interrupt)) sides = clusters.sides();
   if (sides) {
-    const Model model = build_model(problem, clusters, std::move(*sides));
+    const Model model = build_model(problem, clusters, std::move(*sides), interrupt);
     for (const auto& unary : problem.unaries) answer.fixed += static_cast<int>(unary.size());
     for (const auto& labels : model.node_labels) answer.fixed -= static_cast<int>(labels.size());
     search_model(problem, model, options, ticker, *state, answer);

@@ -14,14 +14,16 @@ class Ticker {
   [[nodiscard]] double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
-  // True once the time is up. Reports progress at most ten times a second.
-  [[nodiscard]] bool tick(std::int64_t iterations, double bound, double objective) {
+  // True once the time is up, and `grace` seconds more. Reports progress at most ten times a
+  // second.
+  [[nodiscard]] bool tick(std::int64_t iterations, double bound, double objective,
+                          double grace = 0) {
     const double now = seconds();
     if (options_.progress && now >= next_report_) {
       next_report_ = now + 0.1;
       options_.progress(now, iterations, bound, objective);
     }
-    return now >= options_.time_limit;
+    return now >= options_.time_limit + grace;
   }
 
  private:

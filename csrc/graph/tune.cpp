@@ -55,7 +55,7 @@ void Search::tune_one(Node& node, std::size_t s, int evaluations, int patience) 
     if (!over) {
       next = i < 6 ? trial / 4 : 0;
     } else if (!under) {
-      const double scale = std::max(1.0, std::abs(node.bound)) * 1e-3 / over->over;
+      const double scale = std::max(scale_, std::abs(node.bound)) * 1e-3 / over->over;
       next = trial == 0 ? scale : trial * 4;
     } else {
       const double low = over->multiplier, high = under->multiplier;

@@ -7,6 +7,7 @@
 #include "graph/frontier.h"
 #include "graph/min_plus.h"
 #include "graph/multipliers.h"
+#include "graph/opening.h"
 #include "graph/polish.h"
 #include "random_graph.h"
 
@@ -14,12 +15,14 @@ using namespace shardprop::graph;
 
 namespace {
 
+const Interrupt kNever = [] { return false; };
+
 std::optional<Model> model_of(const Problem& problem) {
   Clusters clusters(problem);
-  if (!clusters.reduce()) return std::nullopt;
+  if (!clusters.reduce(kNever)) return std::nullopt;
   auto sides = clusters.sides();
   if (!sides) return std::nullopt;
-  return build_model(problem, clusters, std::move(*sides));
+  return build_model(problem, clusters, std::move(*sides), kNever);
 }
 
 Problem two_nodes(Table table, std::vector<Row> rows = {}) {
@@ -44,7 +47,7 @@ TEST(graph_pairs_become_one_variable) {
 TEST(graph_labels_without_a_partner_die) {
   const Problem problem = two_nodes({2, 2, {kInfinity, kInfinity, 1, 2}});
   Clusters clusters(problem);
-  CHECK(clusters.reduce());
+  CHECK(clusters.reduce(kNever));
   CHECK_EQ(clusters.live(0), (std::vector<std::uint8_t>{0, 1}));
 }
 
@@ -94,8 +97,8 @@ TEST(graph_bound_of_messages_never_exceeds_the_least_nor_falls) {
     MessagePassing passing(*model);
     double last = -kInfinity;
     for (int i = 0; i < 10; ++i) {
-      CHECK(passing.pass_ahead());
-      const double bound = passing.pass_back(kInfinity);
+      CHECK(passing.pass_ahead(kNever));
+      const double bound = passing.pass_back(kInfinity, kNever);
       CHECK(bound >= last - 1e-9);
       CHECK(bound <= *least + 1e-9);
       last = bound;
@@ -111,14 +114,44 @@ TEST(graph_removal_keeps_every_answer_below_the_cutoff) {
     if (!model || !least) continue;
     MessagePassing passing(*model);
     for (int i = 0; i < 5; ++i) {
-      CHECK(passing.pass_ahead());
-      CHECK(passing.pass_back(*least + 1e-6) < kInfinity);
+      CHECK(passing.pass_ahead(kNever));
+      CHECK(passing.pass_back(*least + 1e-6, kNever) < kInfinity);
     }
     const auto order = elimination_order(*model, passing.prices, 1e6);
-    const auto answer = eliminate(*model, order, [] { return false; });
+    const auto answer = eliminate(*model, order, kNever);
     CHECK(answer.outcome == Elimination::Outcome::kSolved);
     CHECK(std::abs(model->cost(answer.chosen) - *least) < 1e-9);
   }
+}
+
+TEST(graph_opening_bounds_every_answer_and_mostly_has_one) {
+  int problems = 0, answers = 0;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    const Problem problem = random_graph(90000 + seed, {.rows = 0, .edges = 3, .forbidden = 0.1});
+    const auto model = model_of(problem);
+    const auto least = least_objective(problem);
+    if (!model || !least) continue;
+    ++problems;
+    CHECK(least_prices(*model) <= *least + 1e-9);
+    const double cost = model->cost(greedy_choice(*model, kNever));
+    CHECK(cost >= *least - 1e-9);
+    answers += cost < kInfinity;
+  }
+  CHECK(problems > 100);
+  CHECK(answers > problems * 9 / 10);
+}
+
+TEST(graph_interrupted_parts_leave_what_holds) {
+  const Interrupt always = [] { return true; };
+  const int rows = 1 << 10, columns = 1 << 11;
+  std::vector<double> prices;  // all rows and columns differ, so that nothing is compressed
+  for (int i = 0; i < rows * columns; ++i) prices.push_back(i * (i % 7 + 1));
+  const Problem problem = two_nodes({rows, columns, std::move(prices)});
+  Clusters clusters(problem);
+  CHECK(clusters.reduce(always));
+  const Model model = build_model(problem, clusters, {}, always);
+  MessagePassing passing(model);
+  CHECK_EQ(passing.pass_back(kInfinity, always), -kInfinity);
 }
 
 TEST(graph_frontier_keeps_what_nothing_beats) {
@@ -143,6 +176,6 @@ TEST(graph_polish_repairs_an_overdraft_and_lowers_the_cost) {
   const auto model = model_of(two_nodes({2, 2, {0, 2, 2, 3}}, {row}));
   std::vector<int> chosen{0, 0};
   CHECK(excess(*model, chosen) > 0);
-  CHECK_EQ(polish(*model, chosen), 3.0);  // one node leaves label 0: 1 + 2
+  CHECK_EQ(polish(*model, chosen, kNever), 3.0);  // one node leaves label 0: 1 + 2
   CHECK_EQ(excess(*model, chosen), 0.0);
 }

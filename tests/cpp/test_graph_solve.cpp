@@ -119,8 +119,31 @@ TEST(graph_solve_says_honestly_what_little_time_gave) {
     const Answer answer = solve(problem, options);
     CHECK(calls <= 1);
     CHECK(!least || answer.lower_bound <= *least + 1e-9 * std::max(1.0, std::abs(*least)));
+    CHECK(answer.lower_bound > -kInfinity);
     CHECK(answer.labels.empty() || problem.allows(answer.labels));
     CHECK(answer.proved || answer.status == Answer::Status::kFeasible ||
           answer.status == Answer::Status::kUnknown);
+  }
+}
+
+TEST(graph_solve_tells_tiny_prices_apart) {
+  // All differences are far below 1: the answer is right by their own measure.
+  const RandomGraph shape{.rows = 0, .edges = 3, .forbidden = 0.05};
+  for (std::uint64_t seed = 95000; seed < 95300; ++seed) {
+    const Problem large = random_graph(seed, shape);
+    auto unaries = large.unaries;
+    auto tables = large.tables;
+    for (auto& unary : unaries) {
+      for (double& price : unary) price *= 0x1p-40;
+    }
+    for (Table& table : tables) {
+      for (double& price : table.prices) price *= 0x1p-40;
+    }
+    const Problem tiny(unaries, tables, large.edges, large.classes, large.groups, large.rows);
+    const auto least = least_objective(tiny);
+    const Answer answer = solve(tiny);
+    CHECK(answer.proved);
+    CHECK_EQ(answer.labels.empty() && tiny.nodes() > 0, !least);
+    if (least) CHECK(answer.objective - *least <= 1e-8 * 0x1p-40);
   }
 }

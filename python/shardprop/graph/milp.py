@@ -11,8 +11,9 @@ import numpy as np
 
 from ..errors import ShardpropError
 from .answer import PROVED, Answer, OnProgress, relative_gap
-from .inputs import Ints
+from .inputs import Floats, Ints
 from .lowered import Lowered
+from .milp_run import run_highs
 from .program import Program, program
 
 __all__ = ["is_installed", "solve_milp"]
@@ -40,31 +41,34 @@ def solve_milp(
     """Branch and cut.
 
     Args:
-        time_limit: Seconds.
+        time_limit: Seconds, of building the program, too.
         gap: The relative gap that will do.
         start: [N] labels that meet all constraints, to be improved on.
-        progress: Called where HiGHS would write a line of its log.
+        progress: Told at most ten times a second. What it raises ends the solve.
 
     Raises:
         ShardpropError: highspy is not installed.
+        ProgramTooLargeError: the program would not fit into memory.
     """
     highspy = _highs()
     began = time.monotonic()
-    form = program(problem)
+    form = program(problem, began + time_limit)
+    if form is None:
+        stats = {"milp_status": "Time limit reached while the program was built"}
+        return Answer("highs", None, math.inf, -math.inf, stats=stats)
     if any(len(kept) == 0 for kept in form.kept):
         return Answer("highs", None, math.inf, math.inf, infeasible=True)
     highs = highspy.Highs()
-    _set_options(highs, gap, time_limit - (time.monotonic() - began))
-    highs.passModel(_model(highspy, form))
+    _set_options(highs, gap)
+    unit = _unit(form.costs)
+    highs.passModel(_model(highspy, form, unit))
     if start is not None:
         _set_start(highspy, highs, form, start)
-    failures: list[BaseException] = []
-    if progress is not None:
-        _watch(highs, began, progress, failures)
-    highs.run()
-    if failures:
-        raise failures[0]
-    return _answer(highspy, highs, form)
+    if time_limit < math.inf:
+        left = time_limit - (time.monotonic() - began)
+        highs.setOptionValue("time_limit", max(0.0, left))
+    run_highs(highs, began, progress, unit)
+    return _answer(highspy, highs, form, unit)
 
 
 def _highs() -> ModuleType:
@@ -79,7 +83,7 @@ def _highs() -> ModuleType:
     return module
 
 
-def _set_options(highs: Any, gap: float, seconds: float) -> None:
+def _set_options(highs: Any, gap: float) -> None:
     options = {
         "output_flag": False,
         "threads": 1,
@@ -89,17 +93,21 @@ def _set_options(highs: Any, gap: float, seconds: float) -> None:
         "primal_feasibility_tolerance": _FEASIBILITY,
         "dual_feasibility_tolerance": _FEASIBILITY,
     }
-    if seconds < math.inf:
-        options["time_limit"] = max(0.0, seconds)
     for name, value in options.items():
         highs.setOptionValue(name, value)
 
 
-def _model(highspy: ModuleType, form: Program) -> Any:
+def _unit(costs: Floats) -> float:
+    """What HiGHS is to count as 1: its tolerances are absolute and would swallow tiny costs."""
+    most = float(np.abs(costs).max(initial=0.0))
+    return 2.0 ** (math.frexp(most)[1] - 10) if 0 < most < 1 else 1.0
+
+
+def _model(highspy: ModuleType, form: Program, unit: float) -> Any:
     count = len(form.costs)
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = count, len(form.lo)
-    model.col_cost_ = form.costs
+    model.col_cost_ = form.costs / unit
     model.col_lower_, model.col_upper_ = np.zeros(count), np.ones(count)
     model.row_lower_, model.row_upper_ = form.lo, form.hi
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
@@ -124,29 +132,7 @@ def _set_start(highspy: ModuleType, highs: Any, form: Program, labels: Ints) -> 
     highs.setSolution(len(index), np.array(index, dtype=np.int32), np.array(value))
 
 
-def _watch(highs: Any, began: float, progress: OnProgress, failures: list[BaseException]) -> None:
-    def on_log(event: Any) -> None:
-        out = event.data_out
-        try:
-            progress(
-                time.monotonic() - began,
-                int(out.mip_node_count),
-                float(out.mip_dual_bound),
-                float(out.mip_primal_bound),
-            )
-        except BaseException as error:
-            # It must not unwind through HiGHS; the caller raises it when HiGHS has stopped.
-            failures.append(error)
-
-    def on_interrupt(event: Any) -> None:
-        if failures:
-            event.data_in.user_interrupt = True
-
-    highs.cbMipLogging += on_log
-    highs.cbMipInterrupt += on_interrupt
-
-
-def _answer(highspy: ModuleType, highs: Any, form: Program) -> Answer:
+def _answer(highspy: ModuleType, highs: Any, form: Program, unit: float) -> Answer:
     info, status = highs.getInfo(), highs.getModelStatus()
     stats: dict[str, int | float | str] = {
         "milp_variables": len(form.costs),
@@ -157,10 +143,10 @@ def _answer(highspy: ModuleType, highs: Any, form: Program) -> Answer:
     if status == highspy.HighsModelStatus.kInfeasible:
         return Answer("highs", None, math.inf, math.inf, infeasible=True, stats=stats)
     found = highs.getSolution()
-    bound = float(info.mip_dual_bound)
+    bound = float(info.mip_dual_bound) * unit
     if not found.value_valid or info.primal_solution_status != 2:
         return Answer("highs", None, math.inf, bound, stats=stats)
-    objective = float(info.objective_function_value)
+    objective = float(info.objective_function_value) * unit
     proved = (
         status == highspy.HighsModelStatus.kOptimal and relative_gap(objective, bound) <= PROVED
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .. import _core
 from .answer import relative_gap
@@ -22,7 +22,7 @@ class WarmState:
     problem: Lowered
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """Labels that meet all constraints, and what is proved of them.
 
@@ -46,8 +46,14 @@ class Solution:
     seconds: float
     solver: str
     stats: Mapping[str, int | float | str]
-    state: WarmState | None = field(repr=False)
-    _nodes: tuple[Node, ...] = field(repr=False)
+    state: WarmState | None
+    _nodes: tuple[Node, ...]
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution(objective={self.objective:.10g}, gap={self.gap:.2g}, proved={self.proved}, "
+            f"solver={self.solver!r}, seconds={self.seconds:.3g}, nodes={len(self.labels)})"
+        )
 
     @property
     def gap(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import Literal, get_args
 
 from .answer import PROVED, Answer, OnProgress
@@ -14,6 +15,7 @@ from .inputs import bound
 from .lowered import Lowered, lower
 from .milp import is_installed, solve_milp
 from .problem import Problem
+from .program import ProgramTooLargeError
 from .progress import shown
 from .reasons import explained
 from .solution import Solution, WarmState
@@ -42,7 +44,8 @@ def solve(
     Args:
         time_limit: Seconds of wall time; none if not given. When it is over, the best labels so far
             are returned with the bound so far.
-        relative_gap: Labels that are proved to cost at most this part more than the best will do.
+        relative_gap: Labels will do that are proved to cost more than the best by at most this part
+            of their own cost.
         warm: The solution of a problem with the same nodes and edges and other constraints or
             costs; it saves time and does not change what is optimal. Ignored where it does not fit.
         solver: "core" (compiled in), "highs" (needs ``pip install shardprop[milp]``), or "auto":
@@ -54,7 +57,8 @@ def solve(
     Raises:
         InfeasibleError: no labels meet all constraints; with the smallest set of reasons found.
         UnsolvedError: the time was over before any labels were found.
-        ShardpropError: an argument makes no sense, or HiGHS is asked for and not installed.
+        ShardpropError: an argument makes no sense, or HiGHS is asked for and not installed, or
+            its program would not fit into memory.
     """
     began = time.monotonic()
     limit = _checked(problem, time_limit, relative_gap, warm, solver)
@@ -109,7 +113,10 @@ class _Run:
         done = answer.proved or answer.infeasible
         if done or not goes_on or gap_of(answer.objective, answer.lower_bound) <= self._gap:
             return answer
-        return _better(answer, self._milp(warm, answer))
+        try:
+            return _better(answer, self._milp(warm, answer))
+        except ProgramTooLargeError as error:
+            return replace(answer, stats={**answer.stats, "milp_status": str(error)})
 
     def _left(self) -> float:
         return max(0.0, self._end - time.monotonic())

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from shardprop.errors import ShardpropError
-from shardprop.graph import InfeasibleError, Problem, core, solve
+from shardprop.graph import InfeasibleError, Problem, UnsolvedError, core, solve
 from shardprop.graph.answer import Answer
+from shardprop.graph.lowered import lower
+from shardprop.graph.program import program
 from shardprop.graph.solving import solve_core
 
 from .drawn import drawn
@@ -141,3 +143,65 @@ def test_the_core_is_asked_for_no_more_than_what_is_left(monkeypatch: pytest.Mon
     solve(_two_nodes(), solver="core", time_limit=10)
     solve(_two_nodes(), solver="core")
     assert 0 < limits[0] <= 10 and math.isinf(limits[1])
+
+
+def _hard(nodes: int) -> Problem:
+    """Dense, and with a row that binds, so that HiGHS is at it for long."""
+    dice = np.random.default_rng(5)
+    problem = Problem()
+    for at in range(nodes):
+        problem.add_node(f"n{at}", dice.random(6))
+    for u in range(nodes):
+        for v in range(u + 1, nodes):
+            problem.add_edge(u, v, dice.random((6, 6)))
+    terms = [(at, label, float(dice.random())) for at in range(nodes) for label in range(6)]
+    problem.add_row(terms, hi=nodes / 3, name="memory")
+    return problem
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
+def test_what_progress_raises_ends_highs(kind: type[BaseException]) -> None:
+    pytest.importorskip("highspy")
+
+    def stop(*_: object) -> None:
+        raise kind("enough")
+
+    with pytest.raises(kind, match="enough"):
+        solve(_hard(20), solver="highs", time_limit=30, progress=stop)
+
+
+def test_tiny_costs_are_told_apart() -> None:
+    pytest.importorskip("highspy")
+    for seed in range(20):
+        dice = np.random.default_rng(seed)
+        problem = Problem()
+        for at in range(4):
+            problem.add_node(f"n{at}", dice.random(3) * 1e-9)
+        for u, v in ((0, 1), (1, 2), (2, 3), (3, 0)):
+            problem.add_edge(u, v, dice.random((3, 3)) * 1e-9)
+        core_objective = solve(problem, solver="core").objective
+        objective = solve(problem, solver="highs").objective
+        assert objective == pytest.approx(core_objective, rel=1e-8, abs=0)
+
+
+def test_building_the_program_counts_as_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("highspy")
+    lowered = lower(_two_nodes())
+    assert program(lowered, until=-math.inf) is None
+    monkeypatch.setattr("shardprop.graph.milp.program", lambda *_: None)
+    with pytest.raises(UnsolvedError):
+        solve(_two_nodes(), solver="highs", time_limit=5)
+
+
+def test_a_program_that_is_too_large_leaves_the_cores_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("highspy")
+    monkeypatch.setattr("shardprop.graph.program.MOST_VARIABLES", 3)
+    with pytest.raises(ShardpropError, match="Expected at most 3 variables"):
+        solve(_two_nodes(), solver="highs")
+    dear = np.array([1, 0], dtype=np.int32)
+    monkeypatch.setattr("shardprop.graph.solving.solve_core", _gives_up(dear, 8.0))
+    solution = solve(_two_nodes())
+    assert solution.objective == 8 and not solution.proved
+    assert "at most 3 variables" in str(solution.stats["milp_status"])
