@@ -1,4 +1,4 @@
-"""Plans for whole models (docs/graph.md)."""
+"""Plans for whole models (docs/model-plans.md)."""
 
 from .capturing import Capture, capture
 from .model_plan import ModelPlacements, ModelPlan, Redistribution

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._torch import DeviceMesh, Placement, TensorMeta
+from .._torch import DeviceMesh, Placement, Shard, TensorMeta
 from ..errors import ShardpropError
 from ..exact import ExactPlanner
 from ..full_mesh import LayoutTable
@@ -200,26 +200,24 @@ class _Wished:
         ):
             if wanted is None:
                 continue
-            if len(wanted) != len(nodes):
+            if not isinstance(wanted, (list, tuple)) or len(wanted) != len(nodes):
                 raise ShardpropError(
                     f"{kind}s: Expected placements or None for each of {len(nodes)} tensors, got "
-                    f"{len(wanted)}."
+                    f"{wanted!r}."
                 )
             for node, placements in zip(nodes, wanted, strict=True):
                 if placements is not None:
                     self._allow(problem, node, placements, input_wish(program.nodes[node].name))
-        unused = dict.fromkeys(wishes.parameters)
+        for pattern in wishes.parameters:
+            if not fnmatch.filter(program.parameters, pattern):
+                raise ShardpropError(
+                    "parameters: Expected names of parameters or patterns of such, got "
+                    f"{pattern!r}, which fits none. A parameter with several names has the first."
+                )
         for name, node in program.parameters.items():
-            for pattern, placements in wishes.parameters.items():
-                if fnmatch.fnmatchcase(name, pattern):
-                    unused.pop(pattern, None)
-                    self._allow(problem, node, placements, f"{_PARAMETER}{name}")
-                    break
-        if unused:
-            raise ShardpropError(
-                f"parameters: Expected names of parameters or patterns of such, got {[*unused]}, "
-                "which fit none."
-            )
+            fitting = [p for p in wishes.parameters if fnmatch.fnmatchcase(name, p)]
+            if fitting:
+                self._allow(problem, node, wishes.parameters[fitting[0]], f"{_PARAMETER}{name}")
         if wishes.parameter_memory is not None:
             terms = [term for node in program.parameters.values() for term in self._bytes(node)]
             limit = float(wishes.parameter_memory)
@@ -227,11 +225,12 @@ class _Wished:
 
     def _allow(self, problem: Problem, node: int, placements: Placements, name: str) -> None:
         column = self._candidates[node].outputs[:, 0]
-        labels = [i for i, layout in enumerate(column) if self._layouts[layout] == (*placements,)]
+        meta = self._program.nodes[node].outputs[0]
+        shape = () if meta is None else tuple(meta.shape)
+        wanted = _counted_from_the_front(name, placements, len(shape))
+        labels = [i for i, layout in enumerate(column) if self._layouts[layout] == wanted]
         if not labels:
             offered = sorted(str(self._layouts[layout]) for layout in column)
-            meta = self._program.nodes[node].outputs[0]
-            shape = () if meta is None else tuple(meta.shape)
             raise ShardpropError(
                 f"{name}: Expected placements that a tensor of shape {shape} can have on a mesh of "
                 f"shape {tuple(self._mesh.shape)}, one of {', '.join(offered[:6])}"
@@ -247,3 +246,21 @@ class _Wished:
         shards = [largest_shard(meta.shape, self._mesh.shape, self._layouts[i]) for i in column]
         width = meta.dtype.itemsize
         return [(node, label, math.prod(shape) * width) for label, shape in enumerate(shards)]
+
+
+def _counted_from_the_front(name: str, placements: object, dims: int) -> tuple[Placement, ...]:
+    """Placements with no negative tensor dims.
+
+    Raises:
+        ShardpropError: they are no placements.
+    """
+    if not isinstance(placements, (list, tuple)) or not all(
+        isinstance(placement, Placement) for placement in placements
+    ):
+        raise ShardpropError(
+            f"{name}: Expected a placement for each mesh dim, such as [Shard(0), Replicate()], got "
+            f"{placements!r}."
+        )
+    return tuple(
+        Shard(p.dim + dims) if isinstance(p, Shard) and p.dim < 0 else p for p in placements
+    )

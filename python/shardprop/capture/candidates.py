@@ -29,11 +29,13 @@ class Candidates:
         outputs: Layout ids by label and output, -1 for an output that is absent.
         operands: Layout ids by label and operand: what each has to be brought to.
         compute_us: Microseconds of the op on one rank, by label.
+        whole: The op has no strategies, and runs on whole tensors.
     """
 
     outputs: Ids
     operands: Ids
     compute_us: NDArray[np.float64]
+    whole: bool = False
 
     def __len__(self) -> int:
         return len(self.compute_us)
@@ -106,14 +108,15 @@ class CandidatesOf:
         offered = [self._offered(ref) for ref in node.operands]
         args = fill(node.args, self._program.meta)
         kwargs = fill(node.kwargs, self._program.meta)
-        key = (node.op, repr((args, kwargs)), *(ids.tobytes() for ids in offered))
+        constant = node.index in self._program.constants
+        key = (node.op, constant, repr((args, kwargs)), *(ids.tobytes() for ids in offered))
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._ask(node, args, kwargs, offered)
         return known
 
     def _ask(self, node: Node, args: Any, kwargs: Any, offered: list[Ids]) -> Candidates:
-        if node.op is None or not node.operands:
+        if node.op is None or node.index in self._program.constants:
             return self._whole(node, args, kwargs)
         metas = [self._program.meta(ref) for ref in node.operands]
         sources = [
@@ -146,6 +149,7 @@ class CandidatesOf:
             np.array([absent], np.int32),
             np.full((1, len(node.operands)), self._replicated, np.int32),
             np.array([cost]),
+            whole=True,
         )
 
     def _kept(self, outputs: Ids, operands: Ids, offered: list[Ids]) -> NDArray[np.intp]:

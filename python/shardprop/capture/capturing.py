@@ -14,6 +14,7 @@ from .._torch import DeviceMesh, Placement
 from ..compute import ComputeCost
 from ..errors import ShardpropError
 from ..exact import ExactPlanner
+from ..finite import is_finite_number
 from ..full_mesh import LayoutTable
 from ..graph.problem import Problem
 from ..graph.solution import Solution
@@ -127,10 +128,7 @@ def capture(
         now = time.perf_counter()
         seconds[part], began = now - began, now
 
-    if not isinstance(example_inputs, (list, tuple)):
-        raise ShardpropError(
-            f"example_inputs: Expected a tuple of arguments, got a {type(example_inputs).__name__}."
-        )
+    _check(model, example_inputs, mesh, parameter_memory)
     planner = exact_planner(topology)
     compute = ComputeCost(planner.topology)
     kind = device or _traceable(mesh.device_type)
@@ -153,6 +151,19 @@ def capture(
         finder.layouts,
         planner,
     )
+
+
+def _check(model: object, inputs: object, mesh: object, memory: object) -> None:
+    if not isinstance(model, nn.Module):
+        raise ShardpropError(f"model: Expected an nn.Module, got a {type(model).__name__}.")
+    if not isinstance(inputs, (list, tuple)):
+        raise ShardpropError(
+            f"example_inputs: Expected a tuple of arguments, got a {type(inputs).__name__}."
+        )
+    if not isinstance(mesh, DeviceMesh):
+        raise ShardpropError(f"mesh: Expected a DeviceMesh, got a {type(mesh).__name__}.")
+    if memory is not None and not (is_finite_number(memory) and memory > 0):
+        raise ShardpropError(f"parameter_memory: Expected bytes above 0, got {memory!r}.")
 
 
 def _traceable(device_type: str) -> str:

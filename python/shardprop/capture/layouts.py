@@ -28,11 +28,12 @@ def plain_layouts(shape: Sequence[int], mesh: DeviceMesh) -> list[Placements]:
 
 def _fills(placements: Placements, shape: Sequence[int], mesh: DeviceMesh) -> bool:
     """Does the last of the ranks that share a tensor dim get a row of it?"""
-    cuts = [1] * len(shape)
+    smallest = [*shape]
     for mesh_dim, placement in enumerate(placements):
-        if isinstance(placement, Shard):
-            cuts[placement.dim] *= mesh.size(mesh_dim)
-    return all(
-        pieces == 1 or (pieces - 1) * math.ceil(size / pieces) < size
-        for size, pieces in zip(shape, cuts, strict=True)
-    )
+        ranks = mesh.size(mesh_dim)
+        if isinstance(placement, Shard) and ranks > 1:
+            size = smallest[placement.dim]
+            smallest[placement.dim] = size - (ranks - 1) * math.ceil(size / ranks)
+            if smallest[placement.dim] <= 0:
+                return False
+    return True

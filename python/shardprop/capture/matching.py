@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import torch
 
 from .._torch import OpOverload
 from ..variants import variants_of
 from .program import Node, Program, Ref, fill, refs
 
 __all__ = ["Matcher"]
+
+aten = torch.ops.aten
 
 # Where an op is to run is no part of what it is.
 _PLACE = frozenset({"device", "layout", "pin_memory"})
@@ -33,9 +38,13 @@ class Matcher:
             for variant in variants_of(op)
             if variant.in_place
         }
+        if aten.bernoulli.p in {node.op for node in program.nodes}:  # of dropout; named otherwise
+            self._functional[aten.bernoulli_.float] = aten.bernoulli.p
+        constants = program.constants
         for node in program.nodes:
-            if node.op is not None and node.operands:
-                operands = tuple(node.operands)
+            if node.op is not None and node.index not in constants:
+                # What is not distributed cannot be told apart at run time.
+                operands = tuple(ref for ref in node.operands if ref.node not in constants)
                 literals = _literals(node.args, node.kwargs, lambda ref: None)
                 self._nodes.setdefault((node.op, operands, literals), []).append(node)
 
@@ -75,6 +84,8 @@ def _frozen(item: Any) -> Any:
         return tuple((name, _frozen(part)) for name, part in sorted(item.items()))
     if isinstance(item, (list, tuple)):
         return tuple(map(_frozen, item))
+    if isinstance(item, float) and math.isnan(item):
+        return "nan"  # of which none equals another
     try:
         hash(item)
     except TypeError:

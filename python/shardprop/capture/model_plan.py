@@ -116,6 +116,10 @@ class ModelPlan:
         ids = self._candidates[node].operands[self.solution.labels[node]]
         return tuple(self._layouts[i] for i in ids)
 
+    def runs_whole(self, node: int) -> bool:
+        """Does the op of the node run on whole tensors, as it has no strategies?"""
+        return self._candidates[node].whole
+
     def placements(self) -> ModelPlacements:
         """Where parameters, buffers, inputs and outputs lie."""
 
@@ -165,7 +169,7 @@ class ModelPlan:
     @cached_property
     def ops(self) -> PlannedOps:
         """What recognises the ops of the program; it counts those that are not part of it."""
-        return PlannedOps(self.program, self, self.mover)
+        return PlannedOps(self.program, self, self.mesh, self.mover)
 
     def apply(self, model: nn.Module) -> nn.Module:
         """Distribute the parameters and buffers of the model; all ranks of the mesh have to.

@@ -91,6 +91,11 @@ def _laid_out_like(whole: torch.Tensor, local: torch.Tensor) -> torch.Tensor:
     """
     if whole.is_contiguous() or 0 in whole.stride():
         return local
-    order = sorted(range(whole.ndim), key=whole.stride, reverse=True)
-    back = sorted(range(whole.ndim), key=order.__getitem__)
+    return in_memory_like(whole.stride(), local)
+
+
+def in_memory_like(strides: Sequence[int], local: torch.Tensor) -> torch.Tensor:
+    """A tensor whose dims lie in memory in the order of these strides."""
+    order = sorted(range(len(strides)), key=strides.__getitem__, reverse=True)
+    back = sorted(range(len(strides)), key=order.__getitem__)
     return local.permute(order).contiguous().permute(back)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from .._torch import OpOverload, TensorMeta
@@ -80,6 +81,18 @@ class Program:
     outputs: tuple[int, ...]
     tangents: tuple[tuple[int, int], ...]
     gradients: dict[str, int]
+
+    @cached_property
+    def constants(self) -> frozenset[int]:
+        """The nodes that no tensor of the model or of its inputs has a part in: the same on every
+        rank, and not distributed."""
+        found: set[int] = set()
+        for node in self.nodes:
+            if node.kind == "constant" or (
+                node.op is not None and all(ref.node in found for ref in node.operands)
+            ):
+                found.add(node.index)
+        return frozenset(found)
 
     def meta(self, ref: Ref) -> TensorMeta:
         """Metadata of a tensor that exists."""

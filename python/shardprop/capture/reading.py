@@ -34,6 +34,7 @@ class _Reader:
     def __init__(self, traced: Traced) -> None:
         self._traced = traced
         self._nodes: list[Node] = []
+        self._names: set[str] = set()
         # What each node of the graph stands for: a Ref, or a tuple of them.
         self._values: dict[fx.Node, Any] = {}
 
@@ -87,6 +88,10 @@ class _Reader:
 
     def _add(self, name: str, kind: str, module: str, **rest: Any) -> int:
         index = len(self._nodes)
+        # A parameter may be called like an op of the graph, or like the first input.
+        while name in self._names:
+            name += "'"
+        self._names.add(name)
         self._nodes.append(Node(index, name, kind, module, **rest))
         return index
 

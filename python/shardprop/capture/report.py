@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .._torch import Placement
+from ..kinds import has_strided
 from .moves import Volume, volume
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def costs_by_module(plan: ModelPlan, depth: int | None) -> dict[str, ModuleCosts
 
 
 def _is_strided(placements: Sequence[Placement] | None) -> bool:
-    return placements is not None and any(hasattr(p, "split_factor") for p in placements)
+    return placements is not None and has_strided(placements)
 
 
 def _cut(path: str, depth: int | None) -> str:

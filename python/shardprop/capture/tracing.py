@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import torch
 from torch import fx, nn
-from torch.func import functional_call
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from .. import _torch
@@ -17,7 +17,9 @@ from ..errors import ShardpropError
 from .functional import Marked, without_writes
 from .modules import ModuleSpans
 
-__all__ = ["Traced", "trace"]
+__all__ = ["Traced", "in_order", "is_tracing", "trace"]
+
+_tracing: ContextVar[bool] = ContextVar("shardprop_tracing", default=False)
 
 
 class Traced(NamedTuple):
@@ -63,25 +65,31 @@ def trace(
         ShardpropError: no output has a gradient, or the model writes into its inputs or buffers.
         Exception: what the model raises.
     """
-    leaves, structure = _torch.tree_flatten((list(args), dict(kwargs)))
+    leaves, structure = _torch.tree_flatten(in_order(args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
     with FakeTensorMode(allow_non_fake_inputs=True):
         parameters = _like(dict(model.named_parameters()), device, trained=backward)
         buffers = _like(dict(model.named_buffers()), device)
         inputs = [*_like({str(i): leaves[i] for i in places}, device).values()]
 
-        def call(tensors: Sequence[torch.Tensor], all_of_model: dict[str, Any]) -> list[Any]:
+        def call(tensors: Sequence[torch.Tensor]) -> list[Any]:
             filled = [*leaves]
             for place, tensor in zip(places, tensors, strict=True):
                 filled[place] = tensor
             called, named = _torch.tree_unflatten(filled, structure)
-            output = functional_call(model, all_of_model, tuple(called), named)
+            output = model(*called, **named)
             return [x for x in _torch.tree_leaves(output) if isinstance(x, torch.Tensor)]
 
-        with torch.enable_grad() if backward else torch.no_grad():
+        grad_mode = torch.enable_grad if backward else torch.no_grad
+        with grad_mode(), _standing_in(model, {**parameters, **buffers}):
             # Once without recording: which outputs have gradients, and of what shape?
-            examples = call(inputs, {**parameters, **buffers})
-        tangents = [i for i, output in enumerate(examples) if output.requires_grad]
+            examples = call(inputs)
+        if not examples:
+            raise ShardpropError(
+                "Expected a model whose outputs are tensors, alone or in tuples, lists and dicts, "
+                "got none."
+            )
+        tangents = [i for i, output in enumerate(examples) if backward and output.requires_grad]
         if backward and not tangents:
             raise ShardpropError(
                 "Expected a model of which an output depends on a parameter that requires a "
@@ -93,17 +101,18 @@ def trace(
         def joint(
             params: dict[str, Any], buffs: dict[str, Any], ins: list[Any], tans: list[Any]
         ) -> tuple[list[Any], list[Any]]:
-            with spans.watching(model):
-                outputs = call(ins, {**params, **buffs})
-            if not backward:
-                return outputs, []
-            wanted = [p for p in params.values() if p.requires_grad]
-            found = iter(
-                torch.autograd.grad([outputs[i] for i in tangents], wanted, tans, allow_unused=True)
-            )
+            # The backward pass, too, may run parts of the model: those that are checkpointed.
+            with _standing_in(model, {**params, **buffs}):
+                with spans.watching(model):
+                    outputs = call(ins)
+                if not backward:
+                    return outputs, []
+                wanted = [p for p in params.values() if p.requires_grad]
+                leaving = [outputs[i] for i in tangents]
+                found = iter(torch.autograd.grad(leaving, wanted, tans, allow_unused=True))
             return outputs, [next(found) if p.requires_grad else None for p in params.values()]
 
-        with nullcontext() if backward else torch.no_grad():
+        with grad_mode():
             arguments = (parameters, buffers, inputs, given)
             traced = make_fx(joint, tracing_mode="real")(*arguments)
         nodes = list(traced.graph.nodes)
@@ -118,6 +127,42 @@ def trace(
         modules=marked.paths,
         backward=marked.backward,
     )
+
+
+def in_order(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a model such that its inputs come in the same order in every call."""
+    return list(args), dict(sorted(kwargs.items()))
+
+
+def is_tracing() -> bool:
+    """Is a model being traced here?"""
+    return _tracing.get()
+
+
+@contextmanager
+def _standing_in(model: nn.Module, tensors: Mapping[str, torch.Tensor]) -> Iterator[None]:
+    """Other tensors in place of the model's in the block.
+
+    `torch.func.functional_call` leaves some of them in a module that has several names.
+    """
+    names = [*model.named_parameters(), *model.named_buffers()]
+    replacement = {id(tensor): tensors[name] for name, tensor in names}
+    held: list[tuple[Any, str, torch.Tensor]] = [
+        (slots, name, tensor)
+        for module in model.modules()
+        for slots in (module._parameters, module._buffers)
+        for name, tensor in slots.items()
+        if tensor is not None
+    ]
+    for slots, name, tensor in held:
+        slots[name] = replacement[id(tensor)]
+    token = _tracing.set(True)
+    try:
+        yield
+    finally:
+        _tracing.reset(token)
+        for slots, name, tensor in held:
+            slots[name] = tensor
 
 
 def _like(

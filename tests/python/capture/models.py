@@ -7,6 +7,7 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 
 class Mlp(nn.Module):
@@ -90,3 +91,27 @@ class Transformer(nn.Module):
             x = layer(x, self.mask)
         logits = self.head(self.norm(x))
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+class Habits(nn.Module):
+    """What else is found in models: writes into what was made, a module under two names, tied
+    weights, a recomputed part, tensors made on the way, an op without a rule, a dict of outputs."""
+
+    def __init__(self, dim: int = 16) -> None:
+        super().__init__()
+        self.first = nn.Linear(dim, dim)
+        self.again = self.first
+        self.tied = nn.Linear(dim, dim, bias=False)
+        self.tied.weight = self.first.weight
+        self.recomputed = Mlp(dim, 2 * dim)
+        self.unused = nn.Parameter(torch.ones(dim))
+        self.frozen = nn.Parameter(torch.full((dim,), 0.5), requires_grad=False)
+
+    def forward(self, x: Tensor, scale: Tensor, *, shift: float = 0.5) -> dict[str, Tensor]:
+        y = self.again(self.first(x))
+        y += x
+        y = F.relu(self.tied(y) * scale + shift, inplace=True) * self.frozen
+        y = checkpoint(self.recomputed, y, use_reentrant=False)
+        y = y + torch.arange(y.shape[-1], dtype=y.dtype) / y.shape[-1]
+        distances = torch.cdist(y, y)
+        return {"loss": distances.mean() + y.square().mean(), "y": y.transpose(0, 1)}

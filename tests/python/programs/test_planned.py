@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from shardprop import graph
 
-from ..capture.models import Transformer
+from ..capture.models import Habits, Transformer
 from .pool import Pool
 from .world import mesh_of
 
@@ -96,15 +96,23 @@ def compare(program: Callable[[], Report]) -> Report:
     return program()
 
 
-def model_of(seed: int = 0, *, fused: bool) -> nn.Module:
-    torch.manual_seed(seed)
-    return Transformer(layers=2, vocab=VOCAB, seq=SEQ, fused=fused)
+def model_of(kind: str) -> nn.Module:
+    torch.manual_seed(0)
+    if kind == "habits":
+        return Habits()
+    return Transformer(layers=2, vocab=VOCAB, seq=SEQ, fused=kind == "fused")
 
 
-def batch(step: int) -> tuple[Tensor, Tensor]:
+def batch(kind: str, step: int) -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(step)
+    if kind == "habits":
+        return torch.randn(BATCH, 16, generator=generator), torch.rand(16, generator=generator)
     ids = torch.randint(VOCAB, (BATCH, SEQ + 1), generator=generator)
     return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
+
+
+def loss_of(output: Any) -> Tensor:
+    return output["loss"] if isinstance(output, dict) else output
 
 
 def run(
@@ -113,15 +121,15 @@ def run(
     topology: str = "cpu-gloo",
     memory: float | None = None,
     wishes: str = "",
-    fused: bool = False,
+    kind: str = "transformer",
 ) -> Report:
     mesh = mesh_of(shape, ("dp", "tp")[: len(shape)])
-    model, single = model_of(fused=fused), model_of(fused=fused)
+    model, single = model_of(kind), model_of(kind)
     parameter_bytes = sum(p.numel() * p.itemsize for p in model.parameters())
     parameters, inputs = WISHES.get(wishes, (None, None))
     captured = graph.capture(
         model,
-        batch(0),
+        batch(kind, 0),
         mesh,
         topology=topology,
         inputs=inputs,
@@ -138,15 +146,19 @@ def run(
     for step in range(STEPS):
         before = _volume(plan)
         with CollectivesCounted() as counted, plan.running():
-            loss = model(*batch(step))
+            loss = loss_of(model(*batch(kind, step)))
             loss.backward()
         seen.append(counted.count)
         done.append(tuple(a - b for a, b in zip(_volume(plan), before, strict=True)))
-        strangers += [n for n, p in model.named_parameters() if p.grad.placements != wanted[n]]
+        strangers += [
+            n
+            for n, p in model.named_parameters()
+            if p.grad is not None and p.grad.placements != wanted[n]
+        ]
         optimizers[0].step()
         optimizers[0].zero_grad()
         planned.append(loss.full_tensor().item())
-        loss = single(*batch(step))
+        loss = loss_of(single(*batch(kind, step)))
         loss.backward()
         optimizers[1].step()
         optimizers[1].zero_grad()
@@ -178,7 +190,8 @@ def _volume(plan: graph.ModelPlan) -> tuple[int, int, int]:
         {"shape": (2, 2), "memory": 0.3},
         {"shape": (2, 2), "wishes": "megatron"},
         {"shape": (2, 2), "wishes": "vocabulary"},
-        {"shape": (2, 2), "fused": True, "memory": 0.3},
+        {"shape": (2, 2), "kind": "fused", "memory": 0.3},
+        {"shape": (2, 2), "kind": "habits", "memory": 0.6},
     ],
     ids=[
         "one dim",
@@ -188,6 +201,7 @@ def _volume(plan: graph.ModelPlan) -> tuple[int, int, int]:
         "megatron",
         "vocabulary",
         "fused attention",
+        "habits",
     ],
 )
 def test_losses_and_redistributions_are_those_of_the_plan(
