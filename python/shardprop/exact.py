@@ -143,14 +143,15 @@ class ExactPlanner:
                 placements than the mesh has dims.
             _core.Unsupported: layouts that the core does not model.
         """
+        mesh_dims = mesh.ndim
         for name, layouts in (("from_layouts", from_layouts), ("to_layouts", to_layouts)):
             for index, layout in enumerate(layouts):
-                if len(layout) != mesh.ndim:
+                if len(layout) != mesh_dims:
                     raise ShardpropError(
-                        f"{name}[{index}]: Expected {mesh.ndim} placements, one for each mesh dim, "
+                        f"{name}[{index}]: Expected {mesh_dims} placements, one for each mesh dim, "
                         f"got {len(layout)}."
                     )
-        spec = make_spec(mesh, (Replicate(),) * mesh.ndim, meta)
+        spec = make_spec(mesh, (Replicate(),) * mesh_dims, meta)
         model = self.models.of(mesh)
         return _core.price_table(model, spec, from_layouts, to_layouts, self._limit)
 

@@ -53,7 +53,8 @@ def _of_operand(
     if not asked:
         raise ShardpropError(f"{where}: Expected a layout at least, got none.")
     known: set[Placement] = set()
-    return [_layout(where, i, mesh, meta, x, known) for i, x in enumerate(asked)]
+    mesh_dims = mesh.ndim
+    return [_layout(where, i, mesh, mesh_dims, meta, x, known) for i, x in enumerate(asked)]
 
 
 def _all_plain(where: str, mesh: DeviceMesh, tensor_dims: int) -> list[Layout]:
@@ -67,12 +68,18 @@ def _all_plain(where: str, mesh: DeviceMesh, tensor_dims: int) -> list[Layout]:
 
 
 def _layout(
-    of: str, index: int, mesh: DeviceMesh, meta: TensorMeta, asked: Any, known: set[Placement]
+    of: str,
+    index: int,
+    mesh: DeviceMesh,
+    mesh_dims: int,
+    meta: TensorMeta,
+    asked: Any,
+    known: set[Placement],
 ) -> Layout:
     """The layout; `known` are placements that were found to be good, which Python takes its time to
     find out."""
     where = f"{of}[{index}]"
-    if isinstance(asked, DTensorSpec):
+    if type(asked) is not tuple and isinstance(asked, DTensorSpec):
         if asked.mesh is not mesh and asked.mesh != mesh:
             raise ShardpropError(
                 f"{where}: Expected a spec on the mesh of the op, {mesh}, got {asked.mesh}."
@@ -81,9 +88,9 @@ def _layout(
         asked = asked.placements
     if not isinstance(asked, (list, tuple)):
         raise ShardpropError(f"{where}: Expected placements or a DTensorSpec, got {asked!r}.")
-    if len(asked) != mesh.ndim:
+    if len(asked) != mesh_dims:
         raise ShardpropError(
-            f"{where}: Expected {mesh.ndim} placements, one for each mesh dim, got {len(asked)}."
+            f"{where}: Expected {mesh_dims} placements, one for each mesh dim, got {len(asked)}."
         )
     layout = tuple(asked)
     for mesh_dim, placement in enumerate(layout):

@@ -131,15 +131,20 @@ class Strategies:
         alike = [
             k
             for k, other in enumerate(self.operand_metas)
-            if other == meta and np.array_equal(self.sources[k], sources)
+            if k == operand or (other == meta and np.array_equal(self.sources[k], sources))
         ]
-        wanted = np.unique(np.concatenate([self.wanted(k)[0] for k in alike]))
-        distinct, source_of = np.unique(sources, return_inverse=True)
-        table = pricer.table(meta, self.mesh, self._decoded(distinct), self._decoded(wanted))
-        if not np.array_equal(distinct, sources):
-            table = table[:, source_of.reshape(-1)]
+        wanted = self.wanted(operand)[0]
+        if len(alike) > 1:
+            wanted = np.unique(np.concatenate([self.wanted(k)[0] for k in alike]))
+        distinct = [*dict.fromkeys(sources.tolist())]
+        from_layouts = [self.layouts[i] for i in distinct]
+        table = pricer.table(meta, self.mesh, from_layouts, self._decoded(wanted))
+        if len(distinct) < len(sources):
+            table = table[:, [distinct.index(i) for i in sources.tolist()]]
         for k in alike:
-            its = np.ascontiguousarray(table[np.searchsorted(wanted, self.wanted(k)[0])])
+            its = table
+            if len(alike) > 1:
+                its = np.ascontiguousarray(table[np.searchsorted(wanted, self.wanted(k)[0])])
             its.flags.writeable = False
             self._tables[k] = its
 
