@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core, _torch
-from .._torch import DTensorSpec
+from .._torch import DTensorSpec, TensorMeta
 from ..decision import is_own
-from ..engine import GivenRows, Question, prepare
+from ..engine import Arguments, GivenRows, OutputMeta, Question, prepare
 from ..op_facts import op_facts
 from .given import Given, Layout
 from .numbered import Numbered
@@ -26,10 +26,28 @@ def expand_rows(given: Given, sources: Sequence[Sequence[Layout]], kinds: list[i
     question = given.question()
     if not is_own(given.rule):
         _torch.validate_meta_count(given.schema(given.replicated_specs()), question.meta)
-    prepared = prepare(question, given.rule, kinds=kinds)
+    seen = Arguments(question, given.rule)
+    rows = _without_absent(seen.rows(), question.meta)
+    prepared = prepare(question, given.rule, rows, seen, kinds=kinds)
     written = _written(question, given.rule, prepared.outputs)
     table, layouts = _core.strategy_table(written, sources, *prepared.arguments)
     return Numbered(table, prepared.outputs, layouts)
+
+
+def _without_absent(rows: Sequence[Any], meta: OutputMeta) -> Sequence[Any]:
+    """Rows in which an output that this call leaves out (``output_mask``) has no placement: those
+    of torch 2.15 name one."""
+    if not isinstance(meta, (list, tuple)) or isinstance(meta, TensorMeta) or None not in meta:
+        return rows
+    if any(len(row) < len(meta) for row in rows):
+        return rows  # whoever reads them says what is wrong
+    return [
+        [
+            None if place < len(meta) and meta[place] is None else cell
+            for place, cell in enumerate(row)
+        ]
+        for row in rows
+    ]
 
 
 def _written(question: Question, rule: Any, outputs: int) -> list[tuple[int, int]]:

@@ -177,3 +177,15 @@ def test_table_refuses_what_is_no_placement() -> None:
     assert table.id([_StridedShard(0, split_factor=2)]) == table.id(
         (_StridedShard(0, split_factor=2),)
     )
+
+
+def test_an_output_that_a_call_leaves_out_has_no_layout(mesh_of: Any) -> None:
+    tensors = [meta_of(shape) for shape in ((8, 4, 16, 16), (8, 3, 16, 16), (4, 3, 3, 3))]
+    rest = [[4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [False, True, True]]
+    found = shardprop.strategies(
+        aten.convolution_backward.default, (*tensors, *rest), mesh=mesh_of(2, 2)
+    )
+    assert len(found) > 1
+    assert (found.outputs[:, 0] == -1).all()
+    assert (found.outputs[:, 1:] >= 0).all()
+    assert found.output_metas[0] is None
