@@ -89,7 +89,15 @@ class PlanReport:
         table = Table(box=None, pad_edge=False)
         table.add_column("module")
         table.add_column("parameters")
-        for name in ("us", "compute", "moving", "collectives", "MB sent", *self.baselines):
+        for name in (
+            "us",
+            "compute",
+            "moving",
+            "collectives",
+            "MB sent",
+            "strided",
+            *self.baselines,
+        ):
             table.add_column(name, justify="right")
         for path, costs in self.modules.items():
             table.add_row(path or "(model)", _placed(costs), *_figures(costs), *self._beside(path))
@@ -98,6 +106,7 @@ class PlanReport:
             total.compute_us += costs.compute_us
             total.redistribute_us += costs.redistribute_us
             total.volume.add(costs.volume)
+            total.strided += costs.strided
         table.add_row("in all", "", *_figures(total), *self._beside(None), style="bold")
         out = io.StringIO()
         Console(file=out, width=200, highlight=False, color_system=None).print(table)
@@ -137,6 +146,7 @@ def _figures(costs: ModuleCosts) -> list[str]:
         f"{costs.redistribute_us:.0f}",
         str(costs.volume.collectives),
         f"{costs.volume.wire_bytes / 1e6:.1f}",
+        str(costs.strided),
     ]
 
 
