@@ -252,3 +252,25 @@ def test_layouts_leave_no_rank_without_a_row(mesh_of: MeshOf) -> None:
     assert layouts[0] == (R, R)
     assert plain_layouts((), mesh_of(2, 2)) == [(R, R)]
     assert plain_layouts((0, 4), mesh_of(2)) == [(R,), (Shard(1),)]
+
+
+def test_a_graph_of_fx_is_a_model(mesh_of: MeshOf) -> None:
+    traced = torch.fx.symbolic_trace(Mlp())
+    costs = [
+        graph.capture(model, (torch.ones(64, 16),), mesh_of(2, 2), topology=TOPOLOGY)
+        .solve()
+        .cost_us
+        for model in (traced, Mlp())
+    ]
+    assert costs[0] == costs[1]
+
+
+def test_wishes_that_contradict_are_named(mesh_of: MeshOf) -> None:
+    found = captured(
+        mesh_of(2, 2),
+        parameters={"head.weight": [R, R]},
+        parameter_memory=0.26 * parameter_bytes(model()),
+    )
+    with pytest.raises(graph.InfeasibleError) as caught:
+        found.solve()
+    assert {"memory of the parameters", "wish for parameter head.weight"} <= {*caught.value.reasons}
