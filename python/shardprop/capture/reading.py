@@ -124,28 +124,25 @@ class _Reader:
         if not isinstance(op, OpOverload):
             self._values[node] = None  # of no tensors
             return
-        operands = [*refs(args), *refs(kwargs)]
-        behind = [self._nodes[ref.node] for ref in operands]
         if op._schema.is_mutable:
-            written = behind[0] if behind else None
+            written = next((self._nodes[ref.node] for ref in refs(args)), None)
             raise ShardpropError(
                 "Expected a model that writes into none of its inputs, parameters and buffers, got "
                 f"one that writes into {written.kind if written else 'a tensor'} "
                 f"{written.name if written else ''!r} ({op})."
             )
-        backward = node in self._traced.backward
         value: Any = node.meta.get("val")
         listed = isinstance(value, (list, tuple)) or not op._schema.returns
         metas = tuple(map(_as_meta, (value or ()) if listed else [value]))
         index = self._add(
             node.name,
             "op",
-            _module(behind) if backward else self._traced.modules[node],
+            self._traced.modules[node],
             outputs=metas,
             op=op,
             args=args,
             kwargs=kwargs,
-            backward=backward,
+            backward=node in self._traced.backward,
         )
         refs_out = tuple(Ref(index, i) for i in range(len(metas)))
         self._values[node] = refs_out if listed else refs_out[0]
@@ -159,13 +156,6 @@ class _Reader:
             parts = [self._filled(part) for part in item]
             return parts if isinstance(item, list) else tuple(parts)
         return item
-
-
-def _module(behind: list[Node]) -> str:
-    """The module of a backward op: that of the last op of the forward pass whose result it reads,
-    else that of the last op of the backward pass."""
-    forward = [node for node in behind if not node.backward and node.kind in ("op", "parameter")]
-    return max(forward or behind, key=lambda node: node.index).module if behind else ""
 
 
 def _meta(node: fx.Node) -> TensorMeta | None:

@@ -17,6 +17,7 @@ from shardprop.capture.tracing import trace
 from .models import Mlp, Transformer
 
 aten = torch.ops.aten
+_PRODUCTS = (aten.mm.default, aten.addmm.default)
 
 
 def program_of(model: nn.Module, *args: Any, backward: bool = True, **kwargs: Any) -> Program:
@@ -75,6 +76,10 @@ def test_ops_belong_to_the_module_that_calls_them() -> None:
     assert {"layers.0.query", "layers.1.mlp.up", "head"} <= modules | {
         node.module for node in program.nodes if node.op is aten.addmm.default
     }
+    # Per layer: the products of a linear, their gradients of input and weight.
+    for path in ("layers.0.query", "layers.1.mlp.up", "layers.1.mlp.down", "head"):
+        products = [n for n in program.nodes if n.module == path and n.op in _PRODUCTS]
+        assert [n.backward for n in products] == [False, True, True], path
     for node in program.nodes:
         if node.kind == "gradient":
             assert node.module == node.name.removeprefix("gradient of ").rpartition(".")[0]
