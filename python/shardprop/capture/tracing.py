@@ -62,71 +62,105 @@ def trace(
         backward: Trace the backward pass as well.
 
     Raises:
-        ShardpropError: no output has a gradient, or the model writes into its inputs or buffers.
+        ShardpropError: no output is a tensor, or none has a gradient.
         Exception: what the model raises.
     """
-    leaves, structure = _torch.tree_flatten(in_order(args, kwargs))
-    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
     with FakeTensorMode(allow_non_fake_inputs=True):
-        parameters = _like(dict(model.named_parameters()), device, trained=backward)
-        buffers = _like(dict(model.named_buffers()), device)
-        inputs = [*_like({str(i): leaves[i] for i in places}, device).values()]
+        return _Tracing(model, args, kwargs, device, backward).run()
 
-        def call(tensors: Sequence[torch.Tensor]) -> list[Any]:
-            filled = [*leaves]
-            for place, tensor in zip(places, tensors, strict=True):
-                filled[place] = tensor
-            called, named = _torch.tree_unflatten(filled, structure)
-            output = model(*called, **named)
-            return [x for x in _torch.tree_leaves(output) if isinstance(x, torch.Tensor)]
 
-        grad_mode = torch.enable_grad if backward else torch.no_grad
-        with grad_mode(), _standing_in(model, {**parameters, **buffers}):
-            # Once without recording: which outputs have gradients, and of what shape?
-            examples = call(inputs)
-        if not examples:
+class _Tracing:
+    """One trace; its tensors are fake."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        device: str,
+        backward: bool,
+    ) -> None:
+        self._model = model
+        self._backward = backward
+        self._leaves, self._structure = _torch.tree_flatten(in_order(args, kwargs))
+        self._places = [i for i, x in enumerate(self._leaves) if isinstance(x, torch.Tensor)]
+        self._parameters = _like(dict(model.named_parameters()), device, trained=backward)
+        self._buffers = _like(dict(model.named_buffers()), device)
+        inputs = {str(place): self._leaves[place] for place in self._places}
+        self._inputs = [*_like(inputs, device).values()]
+        self._grad_mode = torch.enable_grad if backward else torch.no_grad
+        self._spans = ModuleSpans(_traced_so_far)
+        self._with_gradient: list[int] = []
+
+    def run(self) -> Traced:
+        tangents = self._tangents()
+        arguments = (self._parameters, self._buffers, self._inputs, tangents)
+
+        def joint(params: Any, buffers: Any, inputs: Any, tangents: Any) -> Any:
+            return self._joint(params, buffers, inputs, tangents)
+
+        with self._grad_mode():
+            # A function, since fx counts the arguments of a method wrongly.
+            traced = make_fx(joint, tracing_mode="real")(*arguments)
+        nodes = list(traced.graph.nodes)
+        paths = dict(zip(nodes, self._spans.paths(len(nodes)), strict=True))
+        backward = frozenset(nodes[self._spans.end :])
+        marked = without_writes(Marked(traced, paths, backward), arguments)
+        return Traced(
+            graph=marked.module.graph,
+            parameters=list(self._parameters),
+            buffers=list(self._buffers),
+            inputs=len(self._inputs),
+            tangents=self._with_gradient,
+            modules=marked.paths,
+            backward=marked.backward,
+        )
+
+    def _tangents(self) -> list[torch.Tensor]:
+        """Gradients of the outputs that have one. The model runs once for that, unrecorded."""
+        with self._grad_mode(), _standing_in(self._model, {**self._parameters, **self._buffers}):
+            outputs = self._call(self._inputs)
+        if not outputs:
             raise ShardpropError(
                 "Expected a model whose outputs are tensors, alone or in tuples, lists and dicts, "
                 "got none."
             )
-        tangents = [i for i, output in enumerate(examples) if backward and output.requires_grad]
-        if backward and not tangents:
-            raise ShardpropError(
-                "Expected a model of which an output depends on a parameter that requires a "
-                "gradient, got none. Pass backward=False to plan the forward pass alone."
-            )
-        given = [torch.empty_like(examples[i], requires_grad=False) for i in tangents]
-        spans = ModuleSpans(_traced_so_far)
+        if self._backward:
+            self._with_gradient = [i for i, x in enumerate(outputs) if x.requires_grad]
+            if not self._with_gradient:
+                raise ShardpropError(
+                    "Expected a model of which an output depends on a parameter that requires a "
+                    "gradient, got none. Pass backward=False to plan the forward pass alone."
+                )
+        return [torch.empty_like(outputs[i], requires_grad=False) for i in self._with_gradient]
 
-        def joint(
-            params: dict[str, Any], buffs: dict[str, Any], ins: list[Any], tans: list[Any]
-        ) -> tuple[list[Any], list[Any]]:
-            # The backward pass, too, may run parts of the model: those that are checkpointed.
-            with _standing_in(model, {**params, **buffs}):
-                with spans.watching(model):
-                    outputs = call(ins)
-                if not backward:
-                    return outputs, []
-                wanted = [p for p in params.values() if p.requires_grad]
-                leaving = [outputs[i] for i in tangents]
-                found = iter(torch.autograd.grad(leaving, wanted, tans, allow_unused=True))
-            return outputs, [next(found) if p.requires_grad else None for p in params.values()]
+    def _call(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The tensors among the outputs for these among the inputs."""
+        filled = [*self._leaves]
+        for place, tensor in zip(self._places, tensors, strict=True):
+            filled[place] = tensor
+        args, kwargs = _torch.tree_unflatten(filled, self._structure)
+        output = self._model(*args, **kwargs)
+        return [x for x in _torch.tree_leaves(output) if isinstance(x, torch.Tensor)]
 
-        with grad_mode():
-            arguments = (parameters, buffers, inputs, given)
-            traced = make_fx(joint, tracing_mode="real")(*arguments)
-        nodes = list(traced.graph.nodes)
-        paths = dict(zip(nodes, spans.paths(len(nodes)), strict=True))
-        marked = without_writes(Marked(traced, paths, frozenset(nodes[spans.end :])), arguments)
-    return Traced(
-        graph=marked.module.graph,
-        parameters=list(parameters),
-        buffers=list(buffers),
-        inputs=len(inputs),
-        tangents=tangents,
-        modules=marked.paths,
-        backward=marked.backward,
-    )
+    def _joint(
+        self,
+        parameters: dict[str, torch.Tensor],
+        buffers: dict[str, torch.Tensor],
+        inputs: list[torch.Tensor],
+        tangents: list[torch.Tensor],
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor | None]]:
+        """The outputs, and the gradients of the parameters."""
+        # The backward pass, too, may run parts of the model: those that are checkpointed.
+        with _standing_in(self._model, {**parameters, **buffers}):
+            with self._spans.watching(self._model):
+                outputs = self._call(inputs)
+            if not self._backward:
+                return outputs, []
+            wanted = [p for p in parameters.values() if p.requires_grad]
+            leaving = [outputs[i] for i in self._with_gradient]
+            found = iter(torch.autograd.grad(leaving, wanted, tangents, allow_unused=True))
+        return outputs, [next(found) if p.requires_grad else None for p in parameters.values()]
 
 
 def in_order(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
