@@ -35,9 +35,4 @@ struct Elimination {
 [[nodiscard]] Elimination eliminate(const Model& model, const EliminationOrder& order,
                                     const Interrupt& interrupt);
 
-// The same with the sides: each entry keeps all pairs of price and amounts that none beats in
-// price and every amount. kTooLarge: more than `most_points` of them.
-[[nodiscard]] Elimination eliminate_with_sides(const Model& model, const EliminationOrder& order,
-                                               std::size_t most_points, const Interrupt& interrupt);
-
 }  // namespace shardprop::graph

@@ -1,4 +1,4 @@
-// Tables over several variables' live labels, and walking them together. Used by both eliminations.
+// Tables over several variables' live labels, and walking them together.
 #pragma once
 
 #include "graph/elimination_order.h"

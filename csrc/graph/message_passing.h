@@ -44,6 +44,16 @@ class MessagePassing {
   void remove(int v, int label);
   [[nodiscard]] int left(int v) const;
 
+  // Messages of a link, by column and by row of its matrix; +inf: no partner is left.
+  [[nodiscard]] const double* message_ahead(int link) const {
+    return messages_.data() + channels_[static_cast<std::size_t>(link)].ahead;
+  }
+  [[nodiscard]] const double* message_back(int link) const {
+    return messages_.data() + channels_[static_cast<std::size_t>(link)].back;
+  }
+  // The part of its prices that a variable gives to each of its links.
+  [[nodiscard]] double share(int v) const { return share_[static_cast<std::size_t>(v)]; }
+
  private:
   struct Channel {
     std::size_t ahead, back;  // where messages to columns and to rows begin

@@ -34,10 +34,10 @@ Search::Search(const Model& model, const Options& options, Ticker& ticker)
       grace_(kGrace + std::max(0.0, ticker.seconds() - options.time_limit)) {}
 
 double Search::cutoff() const {
-  if (best_ == kInfinity) return kInfinity;
+  if (best_ == kInfinity) return assumed_;
   const double same =
       std::max(kSame * std::max(scale_, std::abs(best_)), options_.relative_gap * std::abs(best_));
-  return best_ - same;
+  return std::min(assumed_, best_ - same);
 }
 
 double Search::bound() const { return found() ? std::min(bound_, cutoff()) : bound_; }
@@ -100,7 +100,7 @@ void Search::tighten(Node& node, int patience) {
   }
 }
 
-// True: the node is closed, its best answer offered.
+// Without sides. True: the node is closed, its best answer offered.
 bool Search::eliminate_within(Node& node, double most_entries, double most_work) {
   const EliminationOrder order = elimination_order(model_, node.passing.prices, most_entries);
   for (const auto& live : order.live) {
@@ -109,9 +109,7 @@ bool Search::eliminate_within(Node& node, double most_entries, double most_work)
     return true;
   }
   if (order.widest > most_entries || order.work > most_work) return false;
-  const Elimination answer =
-      model_.sides.empty() ? eliminate(model_, order, interrupt_)
-                           : eliminate_with_sides(model_, order, options_.most_points, interrupt_);
+  const Elimination answer = eliminate(model_, order, interrupt_);
   if (answer.outcome == Elimination::Outcome::kTooLarge ||
       answer.outcome == Elimination::Outcome::kStopped) {
     return false;
@@ -141,7 +139,10 @@ Search::Bound Search::explore(Node& node, int depth) {
   const double copied =
       static_cast<double>(depth) * 16.0 * static_cast<double>(model_.unary.size());
   while (!stopped() && !closed(node)) {
-    if (eliminate_within(node, options_.most_entries, kMostWork)) break;
+    const bool proved = model_.sides.empty()
+                            ? eliminate_within(node, options_.most_entries, kMostWork)
+                            : deepen(node);
+    if (proved) break;
     const int v = branch_variable(node);
     if (v < 0 || stopped() || copied > kMostCopiedBytes) return node.bound;
     ++nodes;

@@ -48,6 +48,8 @@ class Search {
   void tighten(Node& node, int patience);
   void tune_multipliers(Node& node, int evaluations, int patience);
   void tune_one(Node& node, std::size_t side, int evaluations, int patience);
+  bool deepen(Node& node);
+  bool list_states(const Node& node);
   bool eliminate_within(Node& node, double most_entries, double most_work);
   [[nodiscard]] Bound explore(Node& node, int depth);
   [[nodiscard]] int branch_variable(const Node& node) const;
@@ -56,6 +58,7 @@ class Search {
   const Options& options_;
   Ticker& ticker_;
   double best_ = kInfinity;
+  double assumed_ = kInfinity;  // a cutoff that is tried, below that of the best answer
   std::vector<int> best_chosen_;
   double bound_ = -kInfinity;  // of the root
   Multipliers multipliers_;

@@ -2,8 +2,8 @@
 //
 // Presolve (clusters.h, model.h), message passing for a bound and answers, removal of labels that
 // cannot beat the best answer, exact elimination of what remains; for resource rows Lagrangian
-// multipliers and elimination with the amounts as state; branch and bound where tables would be
-// too wide. Deterministic, one thread.
+// multipliers and elimination with the amounts as state, within a cutoff that rises from the bound;
+// branch and bound where tables or lists would be too large. Deterministic, one thread.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ struct Options {
   double time_limit = kInfinity;  // seconds
   double relative_gap = 0;        // stop once the bound is within this part of the objective
   double most_entries = 1 << 24;  // of one table in elimination
-  std::size_t most_points = std::size_t{1} << 22;  // of price and amounts in elimination
+  std::size_t most_points = std::size_t{1} << 22;  // states of a list in elimination with rows
   int patience = 12;  // passes without gain after which messages are left; 0: none are passed
   const WarmState* warm = nullptr;
   // Called at most about ten times a second: seconds, passes, lower bound, objective. What it

@@ -4,7 +4,6 @@
 
 #include "check.h"
 #include "graph/elimination_order.h"
-#include "graph/frontier.h"
 #include "graph/min_plus.h"
 #include "graph/multipliers.h"
 #include "graph/opening.h"
@@ -152,23 +151,6 @@ TEST(graph_interrupted_parts_leave_what_holds) {
   const Model model = build_model(problem, clusters, {}, always);
   MessagePassing passing(model);
   CHECK_EQ(passing.pass_back(kInfinity, always), -kInfinity);
-}
-
-TEST(graph_frontier_keeps_what_nothing_beats) {
-  Frontier frontier({10.0});
-  const double zero = 0;
-  const auto add = [&](double price, double amount, int origin) {
-    frontier.add(price, &amount, &zero, origin);
-  };
-  add(3, 4, 0);
-  add(1, 9, 1);
-  add(2, 9, 2);   // beaten by 1
-  add(0, 11, 3);  // over budget
-  add(3, 4, 4);   // equal to 0, later
-  frontier.prune();
-  CHECK_EQ(frontier.size(), std::size_t{2});
-  CHECK_EQ(frontier.origin(0), 1);
-  CHECK_EQ(frontier.origin(1), 0);
 }
 
 TEST(graph_polish_repairs_an_overdraft_and_lowers_the_cost) {

@@ -1,0 +1,69 @@
+// Proving a node with resource rows by cutoffs that rise from its bound.
+//
+// The lists of an elimination within a gap grow fast with the gap, and the best answer known may be
+// far from the least. So first it is tried whether there is an answer within a small part of the
+// gap. If there is, the least of those is the least of all; if not, that part is added to the
+// bound.
+#include <algorithm>
+#include <cmath>
+
+#include "graph/eliminate_within_gap.h"
+#include "graph/search.h"
+
+namespace shardprop::graph {
+namespace {
+
+constexpr double kFirstPart = 1.0 / 32;
+constexpr double kFirstGap = 1e-3;  // of the bound, where no answer is known
+// Then all answers are asked for: without one to end at, the parts would double for ever.
+constexpr int kMostRounds = 24;
+constexpr int kPatience = 3;
+// A list that fails costs about a microsecond per state. At the root that is worth a second, since
+// branching takes many; below, about as long as the passes of a node.
+constexpr std::size_t kRootStates = std::size_t{1} << 20, kNodeStates = std::size_t{1} << 16;
+
+}  // namespace
+
+// True: the node is closed, its best answer offered. Otherwise its bound may have risen.
+bool Search::deepen(Node& node) {
+  const bool known = best_ < kInfinity && node.bound > -kInfinity;
+  double part = known ? kFirstPart * (cutoff() - node.bound)
+                      : kFirstGap * std::max(scale_, std::abs(node.bound));
+  for (int round = 0; !stopped() && !closed(node); ++round, part *= 2) {
+    const bool within = round < kMostRounds && node.bound > -kInfinity;
+    assumed_ = within ? node.bound + part : kInfinity;
+    const double tried = cutoff();
+    const std::int64_t removed_before = removed;  // what a cutoff that is only tried removes is not
+    Node trial = node;
+    if (options_.patience > 0) tighten(trial, kPatience);
+    const bool done = !stop_ && (closed(trial) || list_states(trial));
+    removed = removed_before;
+    assumed_ = kInfinity;
+    if (!done) return false;
+    // Answers found on the way have lowered what later steps of the trial removed by.
+    node.bound = std::max(node.bound, std::min(tried, cutoff()));
+    if (nodes == 0) bound_ = std::max(bound_, node.bound);
+  }
+  return closed(node);
+}
+
+// Elimination within the gap. True: nothing is left in the node below the cutoff; its best answer
+// is offered.
+bool Search::list_states(const Node& node) {
+  const EliminationOrder order = order_for_lists(model_, node.passing.prices);
+  for (const auto& live : order.live) {
+    if (live.empty()) return true;
+  }
+  const std::size_t most = std::min(options_.most_points, nodes == 0 ? kRootStates : kNodeStates);
+  const Elimination answer = eliminate_within_gap(model_, node.passing, node.multipliers, order,
+                                                  cutoff(), most, interrupt_);
+  if (answer.outcome == Elimination::Outcome::kTooLarge ||
+      answer.outcome == Elimination::Outcome::kStopped) {
+    return false;
+  }
+  width = std::max(width, order.width);
+  if (answer.outcome == Elimination::Outcome::kSolved) offer(answer.chosen);
+  return true;
+}
+
+}  // namespace shardprop::graph
