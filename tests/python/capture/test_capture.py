@@ -144,6 +144,19 @@ def test_memory_of_parameters_is_kept(mesh_of: MeshOf) -> None:
     assert costs == sorted(costs)
 
 
+def test_memory_is_kept_where_many_plans_cost_nearly_the_same(mesh_of: MeshOf) -> None:
+    """A small model: latencies count for most, and the relaxation is a few percent off."""
+    small = Transformer(layers=2)
+    limit = 0.4 * parameter_bytes(small)
+    ids = torch.zeros(8, 16, dtype=torch.int64)
+    found = graph.capture(
+        small, (ids, ids), mesh_of(2, 2), topology=TOPOLOGY, parameter_memory=limit
+    )
+    plan = found.solve()
+    assert plan.solution.proved
+    assert held_bytes(plan) <= limit
+
+
 def test_too_little_memory_is_refused_by_name(mesh_of: MeshOf) -> None:
     with pytest.raises(graph.InfeasibleError, match="memory of the parameters"):
         captured(mesh_of(2, 2), parameter_memory=1000).solve()
