@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from .._torch import DeviceMesh, Placement, Replicate, Shard
+from .._torch import Placement, Replicate, Shard
 from ..graph.errors import InfeasibleError, UnsolvedError
 from ..graph.problem import Problem
 from ..graph.solution import Solution
 from ..graph.solving import solve
-from .building import input_wish, is_about_parameters
-from .program import Program
+from .labelled import Labelled
+from .wishes import input_wish, is_about_parameters
 
 __all__ = ["Baseline", "baselines"]
 
@@ -33,11 +33,7 @@ class Baseline(NamedTuple):
 
 
 def baselines(
-    problem: Problem,
-    program: Program,
-    mesh: DeviceMesh,
-    offered: Callable[[int], Sequence[Placements]],
-    time_limit: float | None = None,
+    problem: Problem, labelled: Labelled, time_limit: float | None = None
 ) -> list[Baseline]:
     """Data parallel, FSDP-like and Megatron-like, priced as the plan is.
 
@@ -48,11 +44,10 @@ def baselines(
 
     Args:
         problem: Of the program.
-        program: The program.
-        mesh: The mesh; Megatron-like shards parameters over its last dim.
-        offered: The layouts of a node, by label.
+        labelled: The program; Megatron-like shards parameters over the last dim of its mesh.
         time_limit: Seconds for each.
     """
+    mesh = labelled.mesh
     everywhere = range(mesh.ndim)
     kinds: list[tuple[str, Sequence[int], Callable[[int], list[list[Placement]]]]] = [
         ("data parallel", everywhere, lambda _: [[Replicate()] * mesh.ndim]),
@@ -61,10 +56,7 @@ def baselines(
     if mesh.ndim > 1:
         kinds.append(("Megatron-like", range(mesh.ndim - 1), lambda d: _megatron(d, mesh.ndim)))
     free = problem.without([name for name in problem.constraints if is_about_parameters(name)])
-    return [
-        _best(free, name, program, offered, over, wanted, time_limit)
-        for name, over, wanted in kinds
-    ]
+    return [_best(free, name, labelled, over, wanted, time_limit) for name, over, wanted in kinds]
 
 
 def _megatron(dims: int, mesh_dims: int) -> list[list[Placement]]:
@@ -76,19 +68,18 @@ def _megatron(dims: int, mesh_dims: int) -> list[list[Placement]]:
 def _best(
     problem: Problem,
     name: str,
-    program: Program,
-    offered: Callable[[int], Sequence[Placements]],
+    labelled: Labelled,
     batch_over: Sequence[int],
     wanted: Callable[[int], list[list[Placement]]],
     time_limit: float | None,
 ) -> Baseline:
-    kind = problem.copy()
+    kind, program = problem.copy(), labelled.program
     try:
         for node in program.parameters.values():
-            labels = _parameter_labels(program, node, offered(node), wanted)
+            labels = _parameter_labels(labelled, node, wanted)
             kind.allow(node, labels, name=f"{name}: {program.nodes[node].name}")
         for node in program.inputs:
-            labels = _batch_labels(offered(node), batch_over)
+            labels = _batch_labels(labelled.offered(node), batch_over)
             if input_wish(program.nodes[node].name) not in kind.constraints:
                 kind.allow(node, labels, name=f"{name}: {program.nodes[node].name}")
         return Baseline(name, solve(kind, time_limit=time_limit), "")
@@ -97,13 +88,12 @@ def _best(
 
 
 def _parameter_labels(
-    program: Program,
+    labelled: Labelled,
     node: int,
-    layouts: Sequence[Placements],
     wanted: Callable[[int], list[list[Placement]]],
 ) -> list[int]:
     """As the kind wants it, else whole."""
-    meta = program.nodes[node].outputs[0]
+    meta, layouts = labelled.program.nodes[node].outputs[0], labelled.offered(node)
     ways = {tuple(placements) for placements in wanted(len(meta.shape) if meta is not None else 0)}
     labels = [label for label, layout in enumerate(layouts) if layout in ways]
     return labels or [

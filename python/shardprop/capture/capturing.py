@@ -15,18 +15,19 @@ from ..compute import ComputeCost
 from ..errors import ShardpropError
 from ..exact import ExactPlanner
 from ..finite import is_finite_number
-from ..full_mesh import LayoutTable
 from ..graph.problem import Problem
 from ..graph.solution import Solution
 from ..graph.solving import solve
 from ..policy_settings import TopologyLike, exact_planner
-from .building import Wishes, build
-from .candidates import Candidates, CandidatesOf
+from .building import build
+from .candidates import CandidatesOf
 from .cpu_attention import register_cpu_attention
+from .labelled import Labelled
 from .model_plan import ModelPlan
 from .program import Program
 from .reading import read
 from .tracing import trace
+from .wishes import Wishes
 
 __all__ = ["Capture", "capture"]
 
@@ -41,6 +42,7 @@ class Capture:
         mesh: The mesh it is planned for.
         without_rule: Per op that has no strategies, and so runs on whole tensors, why.
         seconds: How long each part of the capture took.
+        labelled: What each label of a node stands for.
     """
 
     program: Program
@@ -48,8 +50,7 @@ class Capture:
     mesh: DeviceMesh
     without_rule: dict[str, str]
     seconds: dict[str, float]
-    _candidates: Sequence[Candidates] = field(repr=False)
-    _layouts: LayoutTable = field(repr=False)
+    labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
 
     def solve(self, *, time_limit: float | None = 60.0, **settings: Any) -> ModelPlan:
@@ -73,8 +74,7 @@ class Capture:
             self.mesh,
             solution,
             self.problem,
-            self._candidates,
-            self._layouts,
+            self.labelled,
             self._planner,
         )
 
@@ -136,10 +136,10 @@ def capture(
     passed("trace")
     register_cpu_attention(node.op for node in program.nodes)
     finder = CandidatesOf(program, mesh, compute, strided)
-    candidates = finder.all()
+    labelled = Labelled(program, finder.all(), finder.layouts, mesh)
     passed("strategies")
     wishes = Wishes(inputs, outputs, parameters, parameter_memory)
-    problem = build(program, candidates, finder.layouts, mesh, planner, wishes)
+    problem = build(labelled, planner, wishes)
     passed("prices")
     return Capture(
         program,
@@ -147,8 +147,7 @@ def capture(
         mesh,
         finder.without_rule,
         seconds,
-        candidates,
-        finder.layouts,
+        labelled,
         planner,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,14 +14,13 @@ from torch import nn
 from .. import propagator
 from .._torch import DeviceMesh, Placement
 from ..exact import ExactPlanner
-from ..full_mesh import LayoutTable
 from ..graph.problem import Problem
 from ..graph.solution import Solution
 from ..plans import Step
 from ..specs import make_spec
 from .baselines import baselines
-from .candidates import Candidates
 from .distributing import distribute
+from .labelled import Labelled
 from .moves import Mover, Volume, volume
 from .program import Program, Ref
 from .report import PlanReport, report_of
@@ -90,8 +89,7 @@ class ModelPlan:
     mesh: DeviceMesh
     solution: Solution
     problem: Problem = field(repr=False)
-    _candidates: Sequence[Candidates] = field(repr=False)
-    _layouts: LayoutTable = field(repr=False)
+    _labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
 
     @property
@@ -104,21 +102,21 @@ class ModelPlan:
     def compute_us(self) -> NDArray[np.float64]:
         """Microseconds of the op of each node."""
         labels = self.solution.labels
-        return np.array([c.compute_us[i] for c, i in zip(self._candidates, labels, strict=True)])
+        return np.array(
+            [c.compute_us[i] for c, i in zip(self._labelled.candidates, labels, strict=True)]
+        )
 
     def given(self, node: int) -> tuple[Placements | None, ...]:
         """Per output of a node its placements; None for one that is absent."""
-        ids = self._candidates[node].outputs[self.solution.labels[node]]
-        return tuple(None if i < 0 else self._layouts[i] for i in ids)
+        return self._labelled.given(node, self.solution.labels[node])
 
     def wanted(self, node: int) -> tuple[Placements, ...]:
         """Per operand of a node its placements."""
-        ids = self._candidates[node].operands[self.solution.labels[node]]
-        return tuple(self._layouts[i] for i in ids)
+        return self._labelled.wanted(node, self.solution.labels[node])
 
     def runs_whole(self, node: int) -> bool:
         """Does the op of the node run on whole tensors, as it has no strategies?"""
-        return self._candidates[node].whole
+        return self._labelled.candidates[node].whole
 
     def placements(self) -> ModelPlacements:
         """Where parameters, buffers, inputs and outputs lie."""
@@ -211,13 +209,10 @@ class ModelPlan:
         Raises:
             ShardpropError: as `shardprop.graph.solve`.
         """
-        found = baselines(self.problem, self.program, self.mesh, self._offered, time_limit)
+        found = baselines(self.problem, self._labelled, time_limit)
         others = {
             each.name: None if each.solution is None else replace(self, solution=each.solution)
             for each in found
         }
         why_not = {each.name: each.why for each in found if each.solution is None}
         return report_of(self, others, why_not, depth)
-
-    def _offered(self, node: int) -> list[Placements]:
-        return [self._layouts[i] for i in self._candidates[node].outputs[:, 0]]

@@ -128,9 +128,9 @@ def test_strided_strategies_can_only_help(mesh_of: MeshOf) -> None:
 
 def test_no_strided_shard_where_they_are_left_out(mesh_of: MeshOf) -> None:
     found = captured(mesh_of(2, 2), strided=False)
-    for candidates in found._candidates:
+    for candidates in found.labelled.candidates:
         for number in {*candidates.outputs.flat, *candidates.operands.flat} - {-1}:
-            assert not any(hasattr(p, "split_factor") for p in found._layouts[number])
+            assert not any(hasattr(p, "split_factor") for p in found.labelled.layouts[number])
 
 
 def test_memory_of_parameters_is_kept(mesh_of: MeshOf) -> None:
