@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from .held_bytes import CacheStats, held_bytes
 
-__all__ = ["BoundedMap", "list_in_stats", "stats_of_maps"]
+__all__ = ["BoundedMap", "clear_maps", "list_in_stats", "stats_of_maps"]
 
 V = TypeVar("V")
 
@@ -92,6 +92,9 @@ class Cache(Protocol):
     def stats(self) -> CacheStats:
         """What is held now."""
 
+    def clear(self) -> None:
+        """Forget all."""
+
 
 # Caches outlive nothing: one that its owner dropped is no longer listed.
 _caches: weakref.WeakSet[Cache] = weakref.WeakSet()
@@ -102,6 +105,14 @@ def list_in_stats(cache: Cache) -> None:
     """List a cache in `stats_of_maps` as long as it lives."""
     with _registration:
         _caches.add(cache)
+
+
+def clear_maps() -> None:
+    """Empty every listed cache, those of planners that nobody else knows of, too."""
+    with _registration:
+        caches = [*_caches]
+    for held in caches:
+        held.clear()
 
 
 def stats_of_maps() -> dict[str, CacheStats]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _core, _torch, metadata, registry
 from ._torch import DTensorSpec, OpSchema, OutputSharding
-from .bounded import stats_of_maps
+from .bounded import clear_maps, stats_of_maps
 from .decision import decide, refuse_misfit, rule_of
 from .decomposition import Declined, Decomposer
 from .decomposition.knowing import torch_propagate_knowing
@@ -249,7 +249,8 @@ def reset_stats() -> None:
 
 
 def clear_caches() -> None:
-    """Forget plans and decisions, ours and torch's."""
+    """Forget plans, prices and decisions, ours and torch's."""
+    clear_maps()
     _terms.policy.clear()
     forget_planners()
     decomposer.clear()
