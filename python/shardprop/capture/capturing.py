@@ -69,14 +69,7 @@ class Capture:
 
     def plan(self, solution: Solution) -> ModelPlan:
         """What a solution of the problem means for the model."""
-        return ModelPlan(
-            self.program,
-            self.mesh,
-            solution,
-            self.problem,
-            self.labelled,
-            self._planner,
-        )
+        return ModelPlan(solution, self.problem, self.labelled, self._planner)
 
 
 def capture(

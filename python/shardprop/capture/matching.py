@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -45,7 +45,7 @@ class Matcher:
             if node.op is not None and node.index not in constants:
                 # What is not distributed cannot be told apart at run time.
                 operands = tuple(ref for ref in node.operands if ref.node not in constants)
-                literals = _literals(node.args, node.kwargs, lambda ref: None)
+                literals = _literals(node.args, node.kwargs)
                 self._nodes.setdefault((node.op, operands, literals), []).append(node)
 
     def restart(self) -> None:
@@ -64,7 +64,7 @@ class Matcher:
         """
         op = self._functional.get(op, op)
         operands = (*refs(args), *refs(dict(kwargs)))
-        key = (op, operands, _literals(args, kwargs, lambda ref: None))
+        key = (op, operands, _literals(args, kwargs))
         nodes = self._nodes.get(key)
         if nodes is None:
             return None
@@ -73,10 +73,10 @@ class Matcher:
         return nodes[turn % len(nodes)]
 
 
-def _literals(args: tuple[Any, ...], kwargs: Mapping[str, Any], of: Callable[[Ref], Any]) -> Any:
+def _literals(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The arguments that are no tensors, in a form that can be a key."""
     named = {name: value for name, value in kwargs.items() if name not in _PLACE}
-    return _frozen(fill(args, of)), _frozen(fill(named, of))
+    return tuple(_frozen(fill(part, lambda ref: None)) for part in (args, named))
 
 
 def _frozen(item: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from ..graph.solution import Solution
 from ..plans import Step
 from ..specs import make_spec
 from .baselines import baselines
+from .boundaries import only
 from .distributing import distribute
 from .labelled import Labelled
 from .moves import Mover, Volume, volume
@@ -79,18 +80,24 @@ class ModelPlan:
     """The strategies that were chosen, and what carries them out.
 
     Attributes:
-        program: What was planned.
-        mesh: On which mesh.
         solution: The solver's answer; its labels are the strategies.
         problem: What was solved.
     """
 
-    program: Program
-    mesh: DeviceMesh
     solution: Solution
     problem: Problem = field(repr=False)
     _labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
+
+    @property
+    def program(self) -> Program:
+        """What was planned."""
+        return self._labelled.program
+
+    @property
+    def mesh(self) -> DeviceMesh:
+        """On which mesh."""
+        return self._labelled.mesh
 
     @property
     def cost_us(self) -> float:
@@ -120,12 +127,7 @@ class ModelPlan:
 
     def placements(self) -> ModelPlacements:
         """Where parameters, buffers, inputs and outputs lie."""
-
-        def of(node: int) -> Placements:
-            (placements,) = self.given(node)
-            return placements or ()
-
-        program = self.program
+        of, program = partial(only, self), self.program
         return ModelPlacements(
             parameters={name: of(node) for name, node in program.parameters.items()},
             buffers={name: of(node) for name, node in program.buffers.items()},
