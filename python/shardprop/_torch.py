@@ -633,6 +633,17 @@ def torch_propagate(schema: OpSchema) -> OutputSharding:
     return type(prop).propagate_op_sharding_non_cached(prop, schema)  # type: ignore[no-any-return]
 
 
+def full_mesh_strategies(schema: OpSchema) -> Sequence[Any] | None:
+    """Every strategy that torch's own function enumerates for an op, with prices; None where it
+    does not enumerate any."""
+    prop = propagator()
+    function = prop.op_strategy_funcs.get(schema.op)
+    if function is None:
+        return None
+    found = function(prop._wrap_with_op_strategy(schema))
+    return getattr(found, "strategies", None)
+
+
 def hide_from_dynamo(function: Callable[..., Any]) -> None:
     """Let Dynamo compile neither `function` nor what it calls.
 

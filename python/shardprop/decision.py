@@ -17,7 +17,16 @@ from .outputs import output_sharding
 from .policy import Policy
 from .rules import FollowRule, RowRule, own_rule
 
-__all__ = ["ReadOut", "ask", "decide", "question_of", "refuse_misfit", "rule_of"]
+__all__ = [
+    "ReadOut",
+    "ask",
+    "decide",
+    "is_list_op",
+    "is_own",
+    "question_of",
+    "refuse_misfit",
+    "rule_of",
+]
 
 # What the body of a rule of ours raises on arguments that it does not expect.
 _UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
@@ -115,7 +124,7 @@ def decide(
         return OutputSharding(None, schema)
     choose_one = ask(rule, policy)
     meta_of = meta_of or output_meta
-    if _is_list_op(schema) and not isinstance(rule, GivenRows):
+    if is_list_op(schema) and not isinstance(rule, GivenRows):
         elements = Elements(schema)
         meta = elements.meta(meta_of)
         if not is_own(rule):
@@ -150,5 +159,6 @@ def refuse_misfit(schema: OpSchema, declined: Exception) -> None:
         ) from None
 
 
-def _is_list_op(schema: OpSchema) -> bool:
+def is_list_op(schema: OpSchema) -> bool:
+    """Does torch decide it element by element?"""
     return op_facts(schema.op).is_list_op and any(map(is_tensor_list, schema.args_schema))

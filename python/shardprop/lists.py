@@ -17,7 +17,7 @@ from .outputs import SpecMaker, moves
 
 Choose = Callable[[Question], Choice]
 
-__all__ = ["Elements", "decide_list_op", "is_tensor_list"]
+__all__ = ["Elements", "decide_list_op", "element_question", "is_tensor_list"]
 
 
 def is_tensor_list(arg: object) -> TypeGuard[Sequence[DTensorSpec]]:
@@ -88,7 +88,10 @@ class Elements:
         return type(meta)(meta[group] for group in self.group)
 
 
-def _question(schema: OpSchema, elements: Elements, index: int, meta: OutputMeta) -> Question:
+def element_question(
+    schema: OpSchema, elements: Elements, index: int, meta: OutputMeta
+) -> Question:
+    """The question that one element puts; `meta` is that of the whole op's outputs."""
     args = elements.at(index)
     operands = [arg for arg in args if isinstance(arg, DTensorSpec)]
     keywords = [arg for arg in schema.kwargs_schema.values() if isinstance(arg, DTensorSpec)]
@@ -112,7 +115,7 @@ class _Answers:
         self, schema: OpSchema, elements: Elements, meta: OutputMeta, choose: Choose
     ) -> None:
         self._group = elements.group
-        self._questions = [_question(schema, elements, i, meta) for i in elements.first]
+        self._questions = [element_question(schema, elements, i, meta) for i in elements.first]
         self._choices = [choose(question) for question in self._questions]
         # The groups' first elements say what all of them would.
         arguments = elements.representatives().args_spec

@@ -91,6 +91,11 @@ class OptimalPolicy:
         self._recorder = recorder
         self._strict = strict
 
+    @property
+    def strict(self) -> bool:
+        """Is it an error where torch would decide?"""
+        return self._strict
+
     def strictly(self) -> OptimalPolicy:
         """The same, with errors where torch would decide."""
         return OptimalPolicy(self.planner, self._otherwise, self._recorder, strict=True)

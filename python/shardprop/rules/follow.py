@@ -27,6 +27,7 @@ __all__ = [
     "FollowRule",
     "Placements",
     "argument",
+    "candidate_costs",
     "normal_dim",
     "on_dim",
     "unary",
@@ -151,7 +152,7 @@ class FollowRule:
         mesh = operands[0].mesh if operands else question.operands[0].mesh
         if any(spec.mesh is not mesh and spec.mesh != mesh for spec in operands):
             raise _core.Unsupported("operands on different meshes")
-        priced = [_costs(candidate, operands, price) for candidate in candidates]
+        priced = [candidate_costs(candidate, operands, price) for candidate in candidates]
         best = 0 if len(candidates) == 1 else _cheapest(candidates, operands, priced)
         chosen = candidates[best]
         return Choice(
@@ -167,7 +168,10 @@ class FollowRule:
         )
 
 
-def _costs(candidate: Candidate, operands: Sequence[DTensorSpec], price: Price) -> list[float]:
+def candidate_costs(
+    candidate: Candidate, operands: Sequence[DTensorSpec], price: Price
+) -> list[float]:
+    """Microseconds to bring each operand to where a candidate wants it."""
     if candidate.costs is not None:
         return list(candidate.costs)
     pairs = list(zip(operands, candidate.operands, strict=True))

@@ -1,0 +1,165 @@
+"""A decision among rows, laid open: the rows, the cheapest strategies, and what was dropped."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from .. import _core
+from .._torch import Placement
+from ..engine import Choice, NoStrategyError, Prepared, Verdict
+from ..exact import ExactPlanner
+from ..policy import OptimalPolicy
+from .asking import Answer, Asked, output_names
+from .model import Candidate, Row
+from .reasons import Field, reason_for
+from .rejections import Refusal, Table, rejections_of
+from .words import dim_names
+
+__all__ = ["answer_by_rows"]
+
+# Strategies that are priced one by one under policy "optimal", whose order is not the core's.
+_MOST_REPRICED = 1 << 16
+
+
+class _Ranking(NamedTuple):
+    """What `_core.rank` says."""
+
+    verdict: int
+    ranked: list[tuple[tuple[int, ...], tuple[Any, ...], float, list[float]]]
+    valid: int
+    considered: int
+    refusals: list[tuple[int, int, str, int, int, tuple[int, ...]]]
+    table: list[tuple[int | None, tuple[Placement | None, ...]]]
+    ties: int
+    turned_down: int
+
+
+def answer_by_rows(asked: Asked, limit: int) -> Answer:
+    """The answer of a rule that lists rows.
+
+    Raises:
+        _core.Unsupported, _core.RuleError: the core declines, and torch decides.
+        ShardpropError: policy ``"optimal"`` has no answer, and leaves nothing to torch.
+        Exception: what the rule function raises.
+    """
+    prepared = asked.prepare()
+    try:
+        choice = asked.choose()
+    except NoStrategyError:
+        choice = None
+    is_optimal = isinstance(asked.policy, OptimalPolicy)
+    ranking = _Ranking(*_core.rank(_MOST_REPRICED if is_optimal else limit, *prepared.arguments))
+    rows = _rows(ranking, prepared.outputs)
+    names = output_names(asked.question, prepared.outputs)
+    dims = dim_names(prepared.mesh)
+    shape = tuple(prepared.mesh.shape)
+    table = Table(asked.question, rows, names, asked.names, dims, shape)
+    refusals = [Refusal(*refusal) for refusal in ranking.refusals]
+    rejections = rejections_of(table, refusals)
+    notes = _notes(ranking)
+    counts: dict[str, Any] = {
+        "valid": ranking.valid,
+        "considered": ranking.considered,
+        "rows": rows,
+        "rejections": rejections,
+    }
+    if choice is None:
+        error = f"{asked.question.op}: {_none(ranking)}"
+        return Answer(None, (), "no strategy", _none(ranking), notes=notes, error=error, **counts)
+    ties: int | None = ranking.ties
+    if isinstance(asked.policy, OptimalPolicy):
+        candidates = _repriced(asked, asked.policy.planner, prepared, ranking, choice)[:limit]
+        ties = None
+        if choice.output_cost:
+            notes += (
+                f"The winner's outputs were weighed with {choice.output_cost:.1f} us, which the "
+                "prices of the candidates leave out.",
+            )
+    else:
+        candidates = _candidates(ranking, prepared.outputs)
+    if not candidates:
+        candidates = (_of_choice(choice),)
+        notes += ("There are too many strategies to list: only the winner is shown.",)
+    positional = asked.operands[: asked.question.positional]
+    prefers = not asked.question.is_element
+    valid = max(ranking.valid, 1)
+    field = Field(candidates, valid, ties, positional, dims, prefers)
+    reason, why = reason_for(field)
+    return Answer(choice, candidates, reason, why, notes=notes, **counts)
+
+
+def _rows(ranking: _Ranking, outputs: int) -> tuple[Row, ...]:
+    return tuple(
+        Row(number, source, cells[:outputs], cells[outputs:])  # type: ignore[arg-type]
+        for number, (source, cells) in enumerate(ranking.table)
+    )
+
+
+def _candidates(ranking: _Ranking, outputs: int) -> tuple[Candidate, ...]:
+    return tuple(
+        Candidate(place, rows, cells[:outputs], cells[outputs:], tuple(each), cost)
+        for place, (rows, cells, cost, each) in enumerate(ranking.ranked)
+    )
+
+
+def _of_choice(choice: Choice) -> Candidate:
+    return Candidate(
+        0, None, choice.outputs, choice.operands, tuple(choice.operand_costs), choice.cost
+    )
+
+
+def _repriced(
+    asked: Asked, planner: ExactPlanner, prepared: Prepared, ranking: _Ranking, choice: Choice
+) -> tuple[Candidate, ...]:
+    """The strategies by the prices of exact plans; the winner, which the core has chosen, first."""
+    if ranking.valid > len(ranking.ranked):
+        return ()
+    maker = asked.spec_maker()
+    known: dict[tuple[int, tuple[Placement, ...]], float] = {}
+
+    def price(operand: int, wanted: tuple[Placement, ...]) -> float:
+        key = operand, wanted
+        if key not in known:
+            spec = asked.operands[operand]
+            pinned = operand in prepared.pinned and spec.mesh != prepared.mesh
+            target = maker.make(prepared.mesh, wanted, spec.tensor_meta)
+            known[key] = 0.0 if pinned else planner.price(spec, target).us
+        return known[key]
+
+    found = []
+    for rows, cells, _, _ in ranking.ranked:
+        operands = cells[prepared.outputs :]
+        costs = tuple(price(index, wanted) for index, wanted in enumerate(operands))
+        found.append(Candidate(0, rows, cells[: prepared.outputs], operands, costs, sum(costs)))
+    chosen = (choice.outputs, choice.operands)
+    # Prices are whole picoseconds to the core; what is equal there must not differ here.
+    found.sort(
+        key=lambda c: ((c.outputs, c.operands) != chosen, _picoseconds(c.us), c.rows or ())
+    )
+    return tuple(
+        Candidate(place, c.rows, c.outputs, c.operands, c.operand_us, c.us)
+        for place, c in enumerate(found)
+    )
+
+
+def _picoseconds(us: float) -> float:
+    return us if math.isinf(us) else round(us * 1e6)
+
+
+def _none(ranking: _Ranking) -> str:
+    if ranking.verdict == Verdict.UNREACHABLE:
+        return "torch's planner finds no path from where the operands are."
+    return (
+        f"No strategy is valid: of {ranking.considered} combinations of rows every one was dropped "
+        "by a filter."
+    )
+
+
+def _notes(ranking: _Ranking) -> tuple[str, ...]:
+    if not ranking.turned_down:
+        return ()
+    return (
+        f"{ranking.turned_down} combinations of rows were turned down as a whole, by a filter of "
+        "the rule or by what it asks of sizes.",
+    )

@@ -1,0 +1,150 @@
+"""The questions that a function puts to the propagator, put without computing anything.
+
+The function runs on fake tensors. Every DTensor op in it is asked about anew, what torch's caches
+hold notwithstanding, and decided as it is in a real run: under the policy that is enabled, outside
+of the fake mode (in which torch takes a program to be compiled, and decides some ops otherwise).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import torch
+
+from .. import _core, _torch, decision, registry
+from .._torch import DTensor, FakeTensorMode, OpOverload, OpSchema, OutputSharding
+from ..decision import refuse_misfit
+from ..decomposition import Declined
+from ..engine import NoStrategyError
+from ..errors import ShardpropError
+from ..hook import install
+from ..propagator import current_policy, decomposer, enabled, is_enabled, propagate_sharding
+from ..registered import RegisteredRule
+from .standing_in import fake_arguments, standing_in, without_gradients
+
+__all__ = ["Observed", "observe"]
+
+
+class Observed(NamedTuple):
+    """What a function asked.
+
+    Attributes:
+        schemas: The ops that were decided, in order.
+        failed: Has the last of them no decision? Then the function got no further.
+    """
+
+    schemas: list[OpSchema]
+    failed: bool
+
+
+def observe(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Observed:
+    """Run a function on fake tensors, and note what it asks.
+
+    Raises:
+        ShardpropError: what it does depends on values.
+        Exception: what the function raises of itself.
+    """
+    observer = _Observer()
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    with ExitStack() as stack:
+        stack.enter_context(_hooked(observer))
+        stack.enter_context(without_gradients())
+        stack.enter_context(torch.random.fork_rng(devices=_generators()))
+        args, kwargs = fake_arguments(mode, args, kwargs)
+        stack.enter_context(standing_in(mode, function, args, kwargs))
+        stack.enter_context(mode)
+        stack.enter_context(_AsksAnew(observer))
+        try:
+            function(*args, **kwargs)
+        except _torch.VALUES_NEEDED as error:
+            raise ShardpropError(
+                "Expected a function whose ops do not depend on values, got one that reads a "
+                f"tensor's ({type(error).__name__}): nothing is computed here. Trace a real run "
+                "with shardprop.trace(), and explain its decisions."
+            ) from error
+        except Exception:
+            if not observer.failed:
+                raise
+    return Observed(observer.schemas, observer.failed)
+
+
+def _generators() -> list[int]:
+    """Devices whose random numbers are put back afterwards; the CPU's always are."""
+    return [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+
+
+class _Observer:
+    """Notes the ops that this program asks about, and answers as `propagate_sharding` does, but
+    counts nothing."""
+
+    def __init__(self) -> None:
+        self.schemas: list[OpSchema] = []
+        self.failed = False
+        # Threads in which an op of the function is under way; others are none of its.
+        self.inside = threading.local()
+
+    def propagate(self, schema: OpSchema) -> OutputSharding:
+        """What torch's dispatcher calls meanwhile."""
+        if not getattr(self.inside, "depth", 0):
+            return propagate_sharding(schema)
+        self.schemas.append(schema)
+        self.failed = True
+        with _torch.no_modes():
+            answer = _decided(schema)
+        self.failed = False
+        return answer
+
+
+def _decided(schema: OpSchema) -> OutputSharding:
+    policy = current_policy()
+    rule = decision.rule_of(schema.op)
+    if rule is None and registry.why_no_single_dim_rule(schema.op) == "decomposition":
+        try:
+            rule = decomposer.rows(schema)
+        except Declined:
+            rule = None
+    if rule is not None:
+        try:
+            return decision.decide(schema, rule, policy)
+        except (_core.Unsupported, _core.RuleError, NoStrategyError) as declined:
+            if isinstance(rule, RegisteredRule):
+                refuse_misfit(schema, declined)
+    with policy.one_decision():
+        return _torch.torch_propagate(schema)
+
+
+class _AsksAnew(_torch.TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Clears torch's caches before every op on DTensors, so that it is asked about."""
+
+    def __init__(self, observer: _Observer) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._inside = observer.inside
+
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if not any(issubclass(kind, DTensor) for kind in types):
+            return func(*args, **(kwargs or {}))
+        _torch.forget_decisions()
+        self._inside.depth = getattr(self._inside, "depth", 0) + 1
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self._inside.depth -= 1
+
+
+@contextmanager
+def _hooked(observer: _Observer) -> Iterator[None]:
+    """The observer in the place of the propagator, and what was there before after it."""
+    if not is_enabled():
+        with enabled(), _hooked(observer):
+            yield
+        return
+    install(observer.propagate)
+    try:
+        yield
+    finally:
+        install(propagate_sharding)
