@@ -10,10 +10,11 @@ namespace {
 class Walk {
  public:
   Walk(const Problem& problem, const Candidates& candidates,
-       const std::function<Visit(const Rows&)>& visit)
+       const std::function<Visit(const Rows&)>& visit, const Watch& watch)
       : problem_(problem),
         candidates_(candidates),
         visit_(visit),
+        watch_(watch),
         filter_(problem),
         chosen_(problem.mesh.ndim + 1) {}
 
@@ -35,7 +36,10 @@ class Walk {
     }
     for (const std::uint16_t row : candidates_[m]) {
       if (ended_) return;
-      if (!filter_.admits(chosen_[m], m, row)) continue;
+      if (const auto refusal = filter_.refusal(chosen_[m], m, row)) {
+        if (watch_) watch_({rows_, m, row, *refusal});
+        continue;
+      }
       rows_[m] = row;
       chosen_[m + 1] = chosen_[m];
       filter_.extend(chosen_[m + 1], m, row);
@@ -46,6 +50,7 @@ class Walk {
   const Problem& problem_;
   const Candidates& candidates_;
   const std::function<Visit(const Rows&)>& visit_;
+  const Watch& watch_;
   Filter filter_;
   std::vector<Filter::Chosen> chosen_;  // per mesh dim: by the rows left of it
   Rows rows_{};
@@ -73,18 +78,22 @@ bool redistributes_nothing(const Problem& problem, const Rows& rows) {
   return true;
 }
 
-Verdict for_each_valid(const Problem& problem, const std::function<Visit(const Rows&)>& visit) {
+Candidates all_rows(const Problem& problem) {
   Candidates all;
   for (int m = 0; m < problem.mesh.ndim; ++m) {
     all[m].resize(problem.table.rows());
     std::iota(all[m].begin(), all[m].end(), std::uint16_t{0});
   }
-  return for_each_valid(problem, all, visit);
+  return all;
+}
+
+Verdict for_each_valid(const Problem& problem, const std::function<Visit(const Rows&)>& visit) {
+  return for_each_valid(problem, all_rows(problem), visit);
 }
 
 Verdict for_each_valid(const Problem& problem, const Candidates& candidates,
-                       const std::function<Visit(const Rows&)>& visit) {
-  return Walk(problem, candidates, visit).run();
+                       const std::function<Visit(const Rows&)>& visit, const Watch& watch) {
+  return Walk(problem, candidates, visit, watch).run();
 }
 
 std::optional<Strategy> price_strategy(const Problem& problem, HistoryPricer& pricer,

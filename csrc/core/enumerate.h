@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "filter.h"
 #include "pricer.h"
 #include "problem.h"
 
@@ -28,10 +29,21 @@ enum class Visit : std::uint8_t { kRejected, kTaken, kStop };
 [[nodiscard]] Verdict for_each_valid(const Problem& problem,
                                      const std::function<Visit(const Rows&)>& visit);
 
-// Only those strategies whose row on mesh dim m is one of `candidates[m]`, which ascend.
+// A row that was dropped on `mesh_dim`, after `rows` were chosen for the mesh dims before.
+struct Dropped {
+  const Rows& rows;
+  int mesh_dim, row;
+  Filter::Refusal refusal;
+};
+using Watch = std::function<void(const Dropped&)>;
+
+// Only those strategies whose row on mesh dim m is one of `candidates[m]`, which ascend. `watch`,
+// if there is one, is told of every row that is dropped.
 using Candidates = std::array<std::vector<std::uint16_t>, kMaxMeshDims>;
+[[nodiscard]] Candidates all_rows(const Problem& problem);
 [[nodiscard]] Verdict for_each_valid(const Problem& problem, const Candidates& candidates,
-                                     const std::function<Visit(const Rows&)>& visit);
+                                     const std::function<Visit(const Rows&)>& visit,
+                                     const Watch& watch = {});
 
 // Calls `visit(strategy)` for each. Verdict::kFound if there was one.
 [[nodiscard]] Verdict for_each_strategy(const Problem& problem,

@@ -24,17 +24,21 @@ void Filter::clear(Chosen& chosen, bool in_order) const {
   chosen.unchanged.assign(problem_.operands.size(), true);
 }
 
-Placement Filter::cell(int row, std::size_t operand) const {
-  return problem_.table.at(row, problem_.table.outputs + static_cast<int>(operand));
+int Filter::position(std::size_t operand) const {
+  return problem_.table.outputs + static_cast<int>(operand);
 }
 
-bool Filter::mixes_partials(const Chosen& chosen, int row) const {
+Placement Filter::cell(int row, std::size_t operand) const {
+  return problem_.table.at(row, position(operand));
+}
+
+int Filter::mixed_partial(const Chosen& chosen, int row) const {
   const auto cells = problem_.table.row(row);
   for (std::size_t p = 0; p < cells.size(); ++p) {
     if (!cells[p].is_partial() || chosen.partial_kind[p] == kNone) continue;
-    if (!may_mix(chosen.partial_kind[p], cells[p].value)) return true;
+    if (!may_mix(chosen.partial_kind[p], cells[p].value)) return static_cast<int>(p);
   }
-  return false;
+  return kPasses;
 }
 
 bool Filter::keeps_in_place(int mesh_dim, int row) const {
@@ -43,10 +47,13 @@ bool Filter::keeps_in_place(int mesh_dim, int row) const {
   return cell(row, 0) == self && (first.kind == Kind::kAbsent || first == self);
 }
 
-bool Filter::keeps_fixed(int mesh_dim, int row) const {
-  return std::all_of(problem_.fixed.begin(), problem_.fixed.end(), [&](const Fixed& fixed) {
-    return problem_.table.at(row, fixed.position) == fixed.layout.placements[mesh_dim];
-  });
+int Filter::moved_fixed(int mesh_dim, int row) const {
+  for (const Fixed& fixed : problem_.fixed) {
+    if (!(problem_.table.at(row, fixed.position) == fixed.layout.placements[mesh_dim])) {
+      return fixed.position;
+    }
+  }
+  return kPasses;
 }
 
 bool Filter::shardable(const Chosen& chosen, int mesh_dim, std::size_t operand,
@@ -63,35 +70,47 @@ bool Filter::shardable(const Chosen& chosen, int mesh_dim, std::size_t operand,
   return info.shape[placement.dim] >= needed;
 }
 
-bool Filter::may_hold_asks(const Chosen& chosen, int mesh_dim, int row) const {
+int Filter::failed_ask(const Chosen& chosen, int mesh_dim, int row) const {
   const RowTable& table = problem_.table;
+  if (table.asks.empty()) return kPasses;
   for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
-    const Ask* ask = table.asks.of(row * table.width() + table.outputs + static_cast<int>(i));
+    const Ask* ask = table.asks.of(row * table.width() + position(i));
     if (ask == nullptr) continue;
     const std::size_t dim = cell(row, i).dim;
     const auto ranks = chosen.divisor[divisor_offset_[i] + dim] * problem_.mesh.size[mesh_dim];
-    if (!may_hold(*ask, problem_.operands[i].info.shape[dim], ranks)) return false;
+    if (!may_hold(*ask, problem_.operands[i].info.shape[dim], ranks)) return position(i);
   }
-  return true;
+  return kPasses;
 }
 
-bool Filter::admits(const Chosen& chosen, int mesh_dim, int row) const {
-  if (mixes_partials(chosen, row)) return false;
-  if (problem_.in_place && !keeps_in_place(mesh_dim, row)) {
-    blocked_in_place_ = true;
-    return false;
-  }
-  if (!keeps_fixed(mesh_dim, row)) return false;
-  if (!problem_.table.asks.empty() && !may_hold_asks(chosen, mesh_dim, row)) return false;
+int Filter::too_small(const Chosen& chosen, int mesh_dim, int row) const {
   for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
     const Operand& operand = problem_.operands[i];
     if (operand.where == Operand::Where::kPinned) continue;
     if (!chosen.unshardable[i] && shardable(chosen, mesh_dim, i, cell(row, i))) continue;
     const bool unchanged =
         chosen.unchanged[i] && cell(row, i) == operand.layout.placements[mesh_dim];
-    if (!(problem_.allow_uneven && unchanged)) return false;
+    if (!(problem_.allow_uneven && unchanged)) return position(i);
   }
-  return true;
+  return kPasses;
+}
+
+std::optional<Filter::Refusal> Filter::refusal(const Chosen& chosen, int mesh_dim, int row) const {
+  if (const int p = mixed_partial(chosen, row); p != kPasses) {
+    return Refusal{Reason::kMixedPartial, p};
+  }
+  if (problem_.in_place && !keeps_in_place(mesh_dim, row)) {
+    blocked_in_place_ = true;
+    return Refusal{Reason::kInPlace, problem_.table.outputs};
+  }
+  if (const int p = moved_fixed(mesh_dim, row); p != kPasses) return Refusal{Reason::kFixed, p};
+  if (const int p = failed_ask(chosen, mesh_dim, row); p != kPasses) {
+    return Refusal{Reason::kAsk, p};
+  }
+  if (const int p = too_small(chosen, mesh_dim, row); p != kPasses) {
+    return Refusal{Reason::kTooSmall, p};
+  }
+  return std::nullopt;
 }
 
 void Filter::extend(Chosen& chosen, int mesh_dim, int row) const {

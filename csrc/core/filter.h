@@ -2,6 +2,7 @@
 // so that a choice of rows that no completion can save is dropped at once.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "problem.h"
@@ -10,6 +11,19 @@ namespace shardprop {
 
 class Filter {
  public:
+  // What a row is dropped for.
+  enum class Reason : std::uint8_t {
+    kMixedPartial,  // a tensor would have Partials that cannot be pending together
+    kInPlace,       // an in-place op keeps the placement of what it writes into
+    kFixed,         // a tensor that nobody can move would move
+    kAsk,           // a cell asks something of the shards that these do not hold
+    kTooSmall,      // a tensor dim has fewer elements than there are ranks to cut it
+  };
+  struct Refusal {
+    Reason reason;
+    int position;  // the cell that it failed at: outputs, then operands
+  };
+
   explicit Filter(const Problem& problem);
 
   // What must be remembered of the rows chosen so far.
@@ -25,7 +39,11 @@ class Filter {
   // Makes `chosen` that of no rows, reusing its memory.
   void clear(Chosen& chosen, bool in_order) const;
   // Does `row` on `mesh_dim` leave a chance beside what is chosen?
-  [[nodiscard]] bool admits(const Chosen& chosen, int mesh_dim, int row) const;
+  [[nodiscard]] bool admits(const Chosen& chosen, int mesh_dim, int row) const {
+    return !refusal(chosen, mesh_dim, row);
+  }
+  // The first reason why it does not; none if it does.
+  [[nodiscard]] std::optional<Refusal> refusal(const Chosen& chosen, int mesh_dim, int row) const;
   void extend(Chosen& chosen, int mesh_dim, int row) const;
   // Does the whole strategy pass?
   [[nodiscard]] bool passes(const Rows& rows) const;
@@ -34,12 +52,17 @@ class Filter {
   [[nodiscard]] bool blocked_in_place() const { return blocked_in_place_; }
 
  private:
-  [[nodiscard]] bool mixes_partials(const Chosen& chosen, int row) const;
-  [[nodiscard]] bool keeps_fixed(int mesh_dim, int row) const;
+  // Positions of cells that fail; kPasses if none does.
+  static constexpr int kPasses = -1;
+  [[nodiscard]] int mixed_partial(const Chosen& chosen, int row) const;
+  [[nodiscard]] int moved_fixed(int mesh_dim, int row) const;
+  [[nodiscard]] int failed_ask(const Chosen& chosen, int mesh_dim, int row) const;
+  [[nodiscard]] int too_small(const Chosen& chosen, int mesh_dim, int row) const;
+
   [[nodiscard]] bool keeps_in_place(int mesh_dim, int row) const;
   [[nodiscard]] bool shardable(const Chosen& chosen, int mesh_dim, std::size_t operand,
                                Placement cell) const;
-  [[nodiscard]] bool may_hold_asks(const Chosen& chosen, int mesh_dim, int row) const;
+  [[nodiscard]] int position(std::size_t operand) const;
   [[nodiscard]] Placement cell(int row, std::size_t operand) const;
 
   const Problem& problem_;

@@ -113,6 +113,33 @@ def decide(
     symbolic: Callable[[], Any],
     output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
 ) -> tuple[int, tuple[Any, ...], float, list[float], int]: ...
+def rank(
+    limit: int,
+    mesh: Mesh,
+    device_mesh: object,
+    rows: object,
+    outputs: int,
+    specs: object,
+    positional: int,
+    options: int,
+    ask_kinds: Callable[[], Sequence[int]],
+    ask_tracing: Callable[[], bool],
+    fixed: Sequence[tuple[int, object]] | None,
+    absent_outputs: Sequence[bool] | None,
+    pinned: Sequence[int],
+    accepts: Callable[[tuple[Any, ...]], bool] | None,
+    symbolic: Callable[[], Any],
+    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
+) -> tuple[
+    int,
+    list[tuple[tuple[int, ...], tuple[Any, ...], float, list[float]]],
+    int,
+    int,
+    list[tuple[int, int, str, int, int, tuple[int, ...]]],
+    list[tuple[int | None, tuple[Any, ...]]],
+    int,
+    int,
+]: ...
 def decide_exactly(
     model: CostModel,
     memory_limit: float,
