@@ -29,6 +29,7 @@ __all__ = [
     "CallbackTopology",
     "Decision",
     "ExactPlanner",
+    "Explanation",
     "Layout",
     "LayoutTable",
     "Partial",
@@ -48,6 +49,7 @@ __all__ = [
     "disable",
     "enable",
     "enabled",
+    "explain",
     "graph",
     "is_enabled",
     "load_topology",
@@ -66,14 +68,19 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import graph
+    from .explanation import Explanation, explain
 else:
+    # Where names are that a program which only dispatches does without.
+    _LATER = {"Explanation": "explanation", "explain": "explanation"}
 
     def __getattr__(name: str) -> object:
-        """`graph`, when it is first asked for: a program that only dispatches does without it."""
-        if name == "graph":
+        """`graph` and what `_LATER` names, when they are first asked for."""
+        if name == "graph" or name in _LATER:
             import importlib
 
-            return importlib.import_module(".graph", __name__)
+            if name == "graph":
+                return importlib.import_module(".graph", __name__)
+            return getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

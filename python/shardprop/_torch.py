@@ -25,6 +25,7 @@ from torch._library.simple_registry import singleton as _custom_kernels
 from torch._library.utils import can_generate_trivial_fake_impl
 from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.distributed import _functional_collectives as _collectives
 from torch.distributed._functional_collectives import _are_we_tracing as are_we_tracing
 from torch.distributed._local_tensor import (
@@ -73,6 +74,9 @@ from .errors import ShardpropError
 from .sizes import read_size
 
 IntLike = (int, torch.SymInt)
+
+# What an op raises on fake tensors whose values it would have to know.
+VALUES_NEEDED = (DataDependentOutputException, DynamicOutputShapeException, DataDependentError)
 
 # Stands for any kind of sharding in a rule's rows.
 ShardingPlaceholder = _single_dim._ShardingPlaceholder
@@ -338,6 +342,14 @@ def is_evenly_shardable(spec: DTensorSpec, placements: tuple[Placement, ...]) ->
     """torch's test for shards of one size; of `spec`, if it had these placements."""
     wanted = DTensorSpec(spec.mesh, placements, tensor_meta=spec.tensor_meta)
     return _ops_utils.is_tensor_evenly_shardable(spec.shape, wanted)
+
+
+def local_shape(spec: DTensorSpec) -> tuple[int, ...]:
+    """What this rank holds of a tensor; torch looks at no shard order here."""
+    shape, _ = _utils.compute_local_shape_and_global_offset(
+        spec.shape, spec.mesh, spec.placements, skip_offset=True
+    )
+    return tuple(shape)
 
 
 def local_matrix(spec: DTensorSpec) -> tuple[Sequence[int], Sequence[int], int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
 from ..engine import Choice, strided_flag
@@ -13,7 +14,7 @@ from ..outputs import moves
 from ..specs import make_spec
 from .asking import Asked
 from .model import Advice, Candidate, Placements
-from .words import dim_names, listed, placed_on, us_text
+from .words import dim_names, place_as, us_text
 
 __all__ = ["advice_for"]
 
@@ -24,9 +25,7 @@ _MOST_TRIED = 32
 _PARAMETERS = ("weight", "bias", "mat2", "other", "running_mean", "running_var")
 
 
-def advice_for(
-    asked: Asked, choice: Choice, candidates: Sequence[Candidate]
-) -> tuple[Advice, ...]:
+def advice_for(asked: Asked, choice: Choice, candidates: Sequence[Candidate]) -> tuple[Advice, ...]:
     """Other placements of each operand that costs something, under which the op costs less.
 
     Operands that look like parameters come first; of one operand, what saves the most, and of such
@@ -46,33 +45,63 @@ def _is_parameter(name: str) -> bool:
     return name.partition("[")[0] in _PARAMETERS
 
 
+class _Found(NamedTuple):
+    """A proposal that saves something: sorted, the best first."""
+
+    us: float
+    changed: int
+    strided: bool
+    moves_something: bool
+    placements: Placements
+    text: str
+
+    def makes_needless(self, other: _Found, spec: DTensorSpec) -> bool:
+        """Does it save as much by a part of what the other changes?"""
+        part = all(
+            mine in (now, its)
+            for now, mine, its in zip(
+                spec.placements, self.placements, other.placements, strict=True
+            )
+        )
+        return part and self.us <= other.us and self.moves_something <= other.moves_something
+
+
 def _for_operand(
     asked: Asked, choice: Choice, operand: int, candidates: Sequence[Candidate]
 ) -> list[Advice]:
-    spec = asked.operands[operand]
-    maker_flag = strided_flag(asked.operands)
+    spec, name = asked.operands[operand], asked.names[operand]
     proposals = _follow_proposals if asked.follows else _row_proposals
-    positional = asked.question.positional
-    found: list[tuple[float, int, bool, Advice]] = []
     seen: set[Placements] = {tuple(spec.placements)}
+    tried = []
     for placements in itertools.islice(proposals(spec, operand, candidates), _MOST_TRIED):
-        if placements in seen or not _can_be_meant(spec, placements):
-            continue
-        seen.add(placements)
-        there = make_spec(spec.mesh, placements, spec.tensor_meta, maker_flag is not False)
-        other = asked.choose_with(operand, there)
-        if other is None or not other.cost < choice.cost:
-            continue
-        us = other.cost
-        operands = [*asked.operands]
-        operands[operand] = there
-        still = not any(moves(each, other, i) for i, each in enumerate(operands[:positional]))
-        text = _text(asked.names[operand], spec, placements, (us, still), choice.cost - us)
-        changed = sum(a != b for a, b in zip(spec.placements, placements, strict=True))
-        advice = Advice(asked.names[operand], placements, text, us, choice.cost - us)
-        found.append((us, changed, has_strided(placements), advice))
-    found.sort(key=lambda each: each[:3])
-    return [advice for *_, advice in found[:_MOST_PER_OPERAND]]
+        if placements not in seen and _can_be_meant(spec, placements):
+            seen.add(placements)
+            tried.append(_tried(asked, choice, operand, placements))
+    found = sorted((each for each in tried if each is not None), key=lambda each: each[:4])
+    needed = [
+        each
+        for place, each in enumerate(found)
+        if not any(other.makes_needless(each, spec) for other in found[:place])
+    ]
+    return [
+        Advice(name, each.placements, each.text, each.us, choice.cost - each.us)
+        for each in needed[:_MOST_PER_OPERAND]
+    ]
+
+
+def _tried(asked: Asked, choice: Choice, operand: int, placements: Placements) -> _Found | None:
+    """The proposal put to the core; None if it saves nothing."""
+    spec, operands = asked.operands[operand], [*asked.operands]
+    flag = strided_flag(operands) is not False
+    operands[operand] = make_spec(spec.mesh, placements, spec.tensor_meta, flag)
+    other = asked.choose_with(operand, operands[operand])
+    if other is None or not other.cost < choice.cost:
+        return None
+    positional = operands[: asked.question.positional]
+    moved = any(moves(each, other, index) for index, each in enumerate(positional))
+    text = _text(asked.names[operand], spec, placements, other.cost, choice.cost, moved)
+    changed = sum(a != b for a, b in zip(spec.placements, placements, strict=True))
+    return _Found(other.cost, changed, has_strided(placements), moved, placements, text)
 
 
 def _row_proposals(
@@ -95,8 +124,7 @@ def _follow_proposals(
     yield wanted
     plain: list[Placement] = [*map(Shard, range(len(spec.shape))), Replicate()]
     choices = [
-        [now] if now == then else plain
-        for now, then in zip(spec.placements, wanted, strict=True)
+        [now] if now == then else plain for now, then in zip(spec.placements, wanted, strict=True)
     ]
     yield from itertools.product(*choices)
 
@@ -118,18 +146,10 @@ def _can_be_meant(spec: DTensorSpec, placements: Placements) -> bool:
 
 
 def _text(
-    name: str, spec: DTensorSpec, placements: Placements, then: tuple[float, bool], saves: float
+    name: str, spec: DTensorSpec, placements: Placements, us: float, now_us: float, moved: bool
 ) -> str:
-    dims = dim_names(spec.mesh)
-    changed = [m for m, now in enumerate(spec.placements) if now != placements[m]]
-    subjects = [f"`{name}`", *["it"] * (len(changed) - 1)]
-    what = listed(
-        [
-            placed_on(placements[mesh_dim], subject, dims[mesh_dim])
-            for mesh_dim, subject in zip(changed, subjects, strict=True)
-        ]
-    )
-    us, still = then
-    cost = "moves nothing" if still else f"costs {us_text(us) if us else 'nothing'}"
-    saved = "" if math.isinf(saves) else f" (saves {us_text(saves)})"
+    pairs = zip(dim_names(spec.mesh), spec.placements, placements, strict=True)
+    what = place_as({dim: wanted for dim, now, wanted in pairs if now != wanted}, name)
+    cost = f"costs {us_text(us) if us else 'nothing'}" if moved or us else "moves nothing"
+    saved = "" if math.isinf(now_us) else f" (saves {us_text(now_us - us)})"
     return f"{what}: the op then {cost}{saved}"

@@ -12,14 +12,14 @@ from .._torch import DTensorSpec, TensorMeta
 from ..decision import ask
 from ..engine import Choice, Prepared, Question, prepare
 from ..errors import ShardpropError
-from ..exact import NotReached
+from ..exact import ExactPlanner, NotReached
 from ..no_plan import why_no_strategy
 from ..outputs import SpecMaker
 from ..policy import OptimalPolicy, Policy
 from ..rules import FollowRule
 from .model import Candidate, Rejection, Row
 
-__all__ = ["Answer", "Asked", "output_names", "with_operands"]
+__all__ = ["Answer", "Asked", "Decided", "output_names", "with_operands"]
 
 
 class Answer(NamedTuple):
@@ -41,6 +41,22 @@ class Answer(NamedTuple):
     rejections: tuple[Rejection, ...] = ()
     notes: tuple[str, ...] = ()
     error: str | None = None
+
+
+class Decided(NamedTuple):
+    """A choice among rows.
+
+    Attributes:
+        choice: What was chosen.
+        prepared: How the core was asked.
+        planner: Whose prices decided; None for torch's.
+        without: Why policy ``"optimal"`` had no answer, where it left this to torch's prices.
+    """
+
+    choice: Choice
+    prepared: Prepared
+    planner: ExactPlanner | None
+    without: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,31 +85,32 @@ class Asked:
         is_optimal = isinstance(self.policy, OptimalPolicy)
         return prepare(self.question, self.rule, always_shards=is_optimal)
 
-    def choose(self, question: Question | None = None) -> Choice:
-        """What the policy chooses; counted nowhere, and looked up nowhere, so that the costs are
-        those of these very sizes.
+    def decide(self, question: Question | None = None) -> Decided:
+        """What the policy chooses among rows; counted nowhere, and looked up nowhere, so that the
+        costs are those of these very sizes.
 
         Raises:
             ShardpropError: policy ``"optimal"`` has no answer, and leaves nothing to torch.
             Exception: as `engine.choose` does.
         """
-        return ask(self.rule, self.policy, self._choose)(question or self.question)
+        found: list[Decided] = []
 
-    def _choose(self, question: Question, rule: Any) -> Choice:
-        policy = self.policy
-        if not isinstance(policy, OptimalPolicy):
-            return engine.choose(question, rule)
-        planner = policy.planner
-        try:
-            return planner.choose(question, prepare(question, rule, always_shards=True))
-        except NotReached:
-            if policy.strict or planner.memory_limit is not None:
-                message = why_no_strategy(question.op, question.operands, planner.memory_limit)
-                raise ShardpropError(message) from None
-        except Unsupported as reason:
-            if policy.strict:
-                raise ShardpropError(f"{question.op}: no answer: {reason}.") from None
-        return engine.choose(question, rule)
+        def choose(question: Question, rule: Any) -> Choice:
+            found.append(_decided(question, rule, self.policy))
+            return found[0].choice
+
+        ask(self.rule, self.policy, choose)(question or self.question)
+        return found[0]
+
+    def choose(self, question: Question | None = None) -> Choice:
+        """The choice alone, by whichever kind of rule.
+
+        Raises:
+            As `decide` does.
+        """
+        if self.follows:
+            return ask(self.rule, self.policy)(question or self.question)
+        return self.decide(question).choice
 
     def spec_maker(self, strided_is_order: bool = True) -> SpecMaker:
         """Makes specs of a decision as torch makes them."""
@@ -114,6 +131,26 @@ class Asked:
     def follows(self) -> bool:
         """Do the outputs follow the operands?"""
         return isinstance(self.rule, FollowRule)
+
+
+def _decided(question: Question, rule: Any, policy: Policy) -> Decided:
+    without = None
+    if isinstance(policy, OptimalPolicy):
+        prepared = prepare(question, rule, always_shards=True)
+        limit = policy.planner.memory_limit
+        try:
+            return Decided(policy.planner.choose(question, prepared), prepared, policy.planner)
+        except NotReached as reason:
+            if policy.strict or limit is not None:
+                message = why_no_strategy(question.op, question.operands, limit)
+                raise ShardpropError(message) from None
+            without = str(reason)
+        except Unsupported as reason:
+            if policy.strict:
+                raise ShardpropError(f"{question.op}: no answer: {reason}.") from None
+            without = str(reason)
+    prepared = prepare(question, rule)
+    return Decided(engine.answer(prepared), prepared, None, without)
 
 
 def with_operands(question: Question, operands: Sequence[DTensorSpec]) -> Question:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._torch import Placement
+from .._torch import DTensorSpec, Placement
 from ..engine import Choice, NoStrategyError, Prepared, Verdict
 from ..exact import ExactPlanner
-from ..policy import OptimalPolicy
-from .asking import Answer, Asked, output_names
+from .asking import Answer, Asked, Decided, output_names
 from .model import Candidate, Row
 from .reasons import Field, reason_for
 from .rejections import Refusal, Table, rejections_of
-from .words import dim_names
+from .words import dim_names, placements_text, spec_text
 
 __all__ = ["answer_by_rows"]
 
@@ -43,50 +43,91 @@ def answer_by_rows(asked: Asked, limit: int) -> Answer:
         ShardpropError: policy ``"optimal"`` has no answer, and leaves nothing to torch.
         Exception: what the rule function raises.
     """
-    prepared = asked.prepare()
-    try:
-        choice = asked.choose()
-    except NoStrategyError:
-        choice = None
-    is_optimal = isinstance(asked.policy, OptimalPolicy)
-    ranking = _Ranking(*_core.rank(_MOST_REPRICED if is_optimal else limit, *prepared.arguments))
+    decided: Decided | None = None
+    with contextlib.suppress(NoStrategyError):
+        decided = asked.decide()
+    prepared = asked.prepare() if decided is None else decided.prepared
+    planner = None if decided is None else decided.planner
+    ranking = _Ranking(*_core.rank(_MOST_REPRICED if planner else limit, *prepared.arguments))
     rows = _rows(ranking, prepared.outputs)
-    names = output_names(asked.question, prepared.outputs)
-    dims = dim_names(prepared.mesh)
-    shape = tuple(prepared.mesh.shape)
-    table = Table(asked.question, rows, names, asked.names, dims, shape)
+    table = Table(
+        asked.question,
+        rows,
+        output_names(asked.question, prepared.outputs),
+        asked.names,
+        dim_names(prepared.mesh),
+        tuple(prepared.mesh.shape),
+    )
     refusals = [Refusal(*refusal) for refusal in ranking.refusals]
-    rejections = rejections_of(table, refusals)
-    notes = _notes(ranking)
-    counts: dict[str, Any] = {
-        "valid": ranking.valid,
-        "considered": ranking.considered,
-        "rows": rows,
-        "rejections": rejections,
-    }
-    if choice is None:
-        error = f"{asked.question.op}: {_none(ranking)}"
-        return Answer(None, (), "no strategy", _none(ranking), notes=notes, error=error, **counts)
-    ties: int | None = ranking.ties
-    if isinstance(asked.policy, OptimalPolicy):
-        candidates = _repriced(asked, asked.policy.planner, prepared, ranking, choice)[:limit]
-        ties = None
-        if choice.output_cost:
-            notes += (
-                f"The winner's outputs were weighed with {choice.output_cost:.1f} us, which the "
-                "prices of the candidates leave out.",
-            )
-    else:
+    answer = Answer(
+        choice=None,
+        candidates=(),
+        reason="no strategy",
+        why=_none(ranking),
+        valid=ranking.valid,
+        considered=ranking.considered,
+        rows=rows,
+        rejections=rejections_of(table, refusals),
+        notes=_notes(ranking),
+        error=f"{asked.question.op}: {_none(ranking)}",
+    )
+    return answer if decided is None else _with_winner(answer, asked, decided, ranking, limit)
+
+
+def _with_winner(
+    answer: Answer, asked: Asked, decided: Decided, ranking: _Ranking, limit: int
+) -> Answer:
+    choice, prepared, planner, without = decided
+    notes = [*answer.notes]
+    if planner is None:
         candidates = _candidates(ranking, prepared.outputs)
+    else:
+        candidates = _repriced(asked, planner, prepared, ranking, choice)[:limit]
     if not candidates:
         candidates = (_of_choice(choice),)
-        notes += ("There are too many strategies to list: only the winner is shown.",)
-    positional = asked.operands[: asked.question.positional]
-    prefers = not asked.question.is_element
-    valid = max(ranking.valid, 1)
-    field = Field(candidates, valid, ties, positional, dims, prefers)
+        notes.append("There are too many strategies to list: only the winner is shown.")
+    if without is not None:
+        notes.append(f"Policy 'optimal' has no answer ({without}): torch's is taken.")
+    if choice.output_cost:
+        notes.append(
+            f"The winner's outputs were weighed with {choice.output_cost:.1f} us, which the prices "
+            "of the candidates leave out."
+        )
+    field = Field(
+        candidates,
+        valid=max(ranking.valid, 1),
+        ties=ranking.ties if planner is None else None,
+        operands=asked.operands[: asked.question.positional],
+        dim_names=dim_names(prepared.mesh),
+        prefers_still=not asked.question.is_element,
+    )
     reason, why = reason_for(field)
-    return Answer(choice, candidates, reason, why, notes=notes, **counts)
+    return answer._replace(
+        choice=choice,
+        candidates=candidates,
+        reason=reason,
+        why=why,
+        notes=(*notes, *_unpriced(asked, choice)),
+        error=None,
+    )
+
+
+def _unpriced(asked: Asked, choice: Choice) -> tuple[str, ...]:
+    """The operands for which there is no finite price."""
+    return tuple(
+        f"There is no finite price for `{name}` from {spec_text(spec)} to "
+        f"{placements_text(wanted)}{_why_unpriced(spec)}."
+        for name, spec, wanted, price in zip(
+            asked.names, asked.operands, choice.operands, choice.operand_costs, strict=False
+        )
+        if math.isinf(price)
+    )
+
+
+def _why_unpriced(spec: DTensorSpec) -> str:
+    if spec.shard_order is not None:
+        return ""
+    return ": its strided shards stand for a shard order, and torch prices no move of such a tensor"
 
 
 def _rows(ranking: _Ranking, outputs: int) -> tuple[Row, ...]:
@@ -134,9 +175,7 @@ def _repriced(
         found.append(Candidate(0, rows, cells[: prepared.outputs], operands, costs, sum(costs)))
     chosen = (choice.outputs, choice.operands)
     # Prices are whole picoseconds to the core; what is equal there must not differ here.
-    found.sort(
-        key=lambda c: ((c.outputs, c.operands) != chosen, _picoseconds(c.us), c.rows or ())
-    )
+    found.sort(key=lambda c: ((c.outputs, c.operands) != chosen, _picoseconds(c.us), c.rows or ()))
     return tuple(
         Candidate(place, c.rows, c.outputs, c.operands, c.operand_us, c.us)
         for place, c in enumerate(found)

@@ -85,7 +85,9 @@ class _Subject:
     def explanation(self) -> DecisionExplanation:
         schema = self.schema
         if schema.op in _torch.handlers_instead_of_propagation():
-            return self._undecided(None, "torch's dispatcher hands the op to a function of its own.")
+            return self._undecided(
+                None, "torch's dispatcher hands the op to a function of its own."
+            )
         declined = ""
         try:
             rule = self._rule()
@@ -142,7 +144,7 @@ class _Subject:
             note = f"Element {index} of {elements.length}"
             note += f", and {alike - 1} more that are like it." if alike > 1 else "."
             one = self._of_question(Asked(question, rule, self.policy, names))
-            found.append(dataclasses.replace(one, notes=(note, *one.notes)))
+            found.append(dataclasses.replace(one, notes=(note, *one.notes), alike=alike))
         dearest = max(found, key=lambda one: (one.error is not None, one.us))
         return dataclasses.replace(dearest, elements=tuple(found) if len(found) > 1 else ())
 
@@ -261,7 +263,9 @@ def _facts(name: str, spec: DTensorSpec) -> OperandFacts:
     meta = spec.tensor_meta
     assert meta is not None
     shape = tuple(map(int, meta.shape))
-    return OperandFacts(name, shape, dtype_text(meta.dtype), tuple(spec.placements), spec_text(spec))
+    return OperandFacts(
+        name, shape, dtype_text(meta.dtype), tuple(spec.placements), spec_text(spec)
+    )
 
 
 def _misfit(schema: OpSchema, answer: Answer) -> Answer:

@@ -52,7 +52,7 @@ class Explanation:
     @property
     def us(self) -> float:
         """Microseconds of all redistributions of operands, as the policy prices them."""
-        return sum(decision.us for decision in self.decisions)
+        return sum(decision.total_us for decision in self.decisions)
 
     def text(self, width: int = _WIDTH, *, every: bool = False) -> str:
         """Plain text.
@@ -70,7 +70,7 @@ class Explanation:
         parts += [
             f"[{number}] {decision_text(decision, width)}"
             for number, decision in enumerate(self.decisions)
-            if every or decision.error or decision.moves
+            if every or decision.error or decision.total_us
         ]
         return "\n\n".join(parts)
 

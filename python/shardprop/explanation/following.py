@@ -10,7 +10,7 @@ from ..rules.follow import candidate_costs
 from .asking import Answer, Asked
 from .model import Candidate
 from .reasons import Field, reason_for
-from .words import dim_names, us_text
+from .words import dim_names, placement_text, us_text
 
 __all__ = ["answer_by_following"]
 
@@ -48,9 +48,8 @@ def answer_by_following(asked: Asked, limit: int) -> Answer:
     count = len(candidates)
     if count == 1:
         reason = "follows operands"
-        moved = f"costs {us_text(choice.cost)}" if choice.cost else "is moved nowhere"
-        whose = "Its operand" if len(operands) == 1 else "Its operands together"
-        why = f"The output follows the operands: there is no choice. {whose} {moved}."
+        cost = us_text(choice.cost) if choice.cost else "nothing"
+        why = f"The output follows the operands, there is no choice; it costs {cost} to move them."
     else:
         reason, why = reason_for(Field(candidates, count, None, operands, dims))
     return Answer(choice, candidates[:limit], reason, why, count, count, notes=notes)
@@ -77,16 +76,17 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _becomes(now: Placement, then: Placement, output: Placement | None) -> str | None:
+    at_first, wanted = placement_text(now), placement_text(then)
     if now != then:
         if isinstance(now, Partial):
-            return f"is {now}, which has to be reduced first: it becomes {then}"
+            return f"is {at_first}, which has to be reduced first: it becomes {wanted}"
         if isinstance(now, (Shard, StridedShard)) and isinstance(then, Replicate):
-            return f"is {now}, but the op needs the whole of dim {now.dim}: it becomes R"
-        return f"is {now} and has to become {then}"
+            return f"is {at_first}, but the op needs the whole of dim {now.dim}: it becomes R"
+        return f"is {at_first} and has to become {wanted}"
     if isinstance(now, Replicate) or output is None:
         return None
     if now == output:
-        return f"keeps {now}"
+        return f"keeps {at_first}"
     if isinstance(output, Partial):
-        return f"is {now}, which the op reduces: the output is {output}"
-    return f"keeps {now}, which is {output} of the output"
+        return f"is {at_first}, which the op reduces: the output is {placement_text(output)}"
+    return f"keeps {at_first}, which is {placement_text(output)} of the output"

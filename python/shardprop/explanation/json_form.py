@@ -63,6 +63,8 @@ def decision_json(decision: DecisionExplanation) -> dict[str, Any]:
         "advice": [*map(_advice, decision.advice)],
         "error": decision.error,
         "elements": [*map(decision_json, decision.elements)],
+        "alike": decision.alike,
+        "total_us": _number(decision.total_us),
     }
 
 

@@ -187,8 +187,9 @@ class DecisionExplanation:
         moves: What the winner moves.
         advice: What would have avoided it, the most likely to be in your hands first.
         error: Why there is no decision; None where there is one.
-        elements: Of a list op: one explanation for each kind of element, of which this one is the
-            dearest.
+        elements: Of a list op with several kinds of elements: one explanation for each kind, of
+            which this one is the dearest.
+        alike: Of a list op: elements of this kind.
     """
 
     op: str
@@ -210,9 +211,15 @@ class DecisionExplanation:
     advice: tuple[Advice, ...] = ()
     error: str | None = None
     elements: tuple[DecisionExplanation, ...] = ()
+    alike: int = 1
 
     @property
     def us(self) -> float:
-        """Microseconds in which the operands are moved, as the policy prices them; 0 without a
-        decision."""
+        """Microseconds in which the winner moves the operands, as the policy prices them; 0 without
+        a decision. Of a list op: those of one element."""
         return self.candidates[0].us if self.candidates else 0.0
+
+    @property
+    def total_us(self) -> float:
+        """The same; of a list op: of all its elements."""
+        return sum(each.us * each.alike for each in self.elements or (self,))

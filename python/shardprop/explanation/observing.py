@@ -40,7 +40,9 @@ class Observed(NamedTuple):
     failed: bool
 
 
-def observe(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Observed:
+def observe(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Observed:
     """Run a function on fake tensors, and note what it asks.
 
     Raises:
@@ -73,7 +75,8 @@ def observe(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
 
 def _generators() -> list[int]:
     """Devices whose random numbers are put back afterwards; the CPU's always are."""
-    return [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+    in_use: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return [torch.cuda.current_device()] if in_use else []
 
 
 class _Observer:

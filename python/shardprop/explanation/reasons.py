@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .._torch import DTensorSpec
 from .model import Candidate
-from .words import listed, us_text
+from .words import us_text
 
 __all__ = ["Field", "reason_for", "stays"]
 
@@ -49,30 +49,32 @@ def reason_for(field: Field) -> tuple[str, str]:
 
 def _won(field: Field) -> tuple[str, str]:
     winner = field.candidates[0]
-    name = _name(winner, field.dim_names)
-    name = name[0].upper() + name[1:]
+    name = f"The winner{_rows(winner, field.dim_names)}"
+    cost = us_text(winner.us) if winner.us else "nothing"
     if field.valid == 1:
-        return "only strategy", f"{name}, is the only valid strategy; it costs {_us(winner)}."
+        return "only strategy", f"{name} is the only valid strategy; it costs {cost}."
     if winner.us < 0:
-        return "negative cost", f"{name}, has a cost below 0 ({_us(winner)}), which comes first."
+        return "negative cost", f"{name} has a cost below 0 ({cost}), which comes first."
     if field.prefers_still and winner.us == 0 and stays(winner, field.operands):
         return "redistributes nothing", (
-            f"{name}, redistributes nothing; where several strategies do that, the last of them in "
+            f"{name} redistributes nothing; where several strategies do that, the last of them in "
             "torch's order is taken."
         )
     tied = _tied(field)
     if winner.us == 0:
-        first = f"; of the {tied} that do, the first is taken" if tied > 1 else ""
-        return "costs nothing", f"{name}, costs nothing{first}."
-    if tied > 1:
-        many = "no strategy has a finite price" if math.isinf(winner.us) else f"{tied} cost as much"
+        first = f", as do {tied} strategies: the first in torch's order is taken" * (tied > 1)
+        return "costs nothing", f"{name} costs nothing{first}."
+    if math.isinf(winner.us):
         return "first of equal cost", (
-            f"{name}, costs {_us(winner)}, the least of {field.valid} valid strategies; {many}, "
-            "and the first in torch's order is taken."
+            f"None of {field.valid} valid strategies has a finite price, and the first in torch's "
+            f"order is taken{_rows(winner, field.dim_names)}."
         )
-    return "least cost", (
-        f"{name}, costs {_us(winner)}, the least of {field.valid} valid strategies."
-    )
+    least = f"{name} costs {cost}, the least of {field.valid} valid strategies"
+    if tied > 1:
+        return "first of equal cost", (
+            f"{least}; {tied} cost as much, and the first in torch's order is taken."
+        )
+    return "least cost", f"{least}."
 
 
 def _tied(field: Field) -> int:
@@ -83,23 +85,29 @@ def _tied(field: Field) -> int:
 
 
 def _runner_up(field: Field) -> str:
-    if len(field.candidates) < 2:
+    if len(field.candidates) < 2 or math.isinf(field.candidates[0].us):
         return ""
     winner, second = field.candidates[:2]
-    name = _name(second, field.dim_names)
+    name = f"The runner-up{_rows(second, field.dim_names)}"
     if second.us == winner.us:
-        return f"The runner-up, {name}, costs the same."
+        return f"{name} costs the same{_next_dearer(field)}."
     if math.isinf(second.us):
-        return f"The runner-up, {name}, has no finite price."
-    return f"The runner-up, {name}, costs {us_text(second.us - winner.us)} more."
+        return f"{name} has no finite price."
+    return f"{name} costs {us_text(second.us - winner.us)} more."
 
 
-def _us(candidate: Candidate) -> str:
-    return us_text(candidate.us)
+def _next_dearer(field: Field) -> str:
+    least = field.candidates[0].us
+    dearer = next((c for c in field.candidates if least < c.us < math.inf), None)
+    if dearer is None:
+        return ""
+    return (
+        f"; the next dearer{_rows(dearer, field.dim_names)} costs {us_text(dearer.us - least)} more"
+    )
 
 
-def _name(candidate: Candidate, dim_names: Sequence[str]) -> str:
+def _rows(candidate: Candidate, dim_names: Sequence[str]) -> str:
     if candidate.rows is None:
-        return f"candidate {candidate.place}"
+        return ""
     rows = [f"row {row} on {dim}" for row, dim in zip(candidate.rows, dim_names, strict=True)]
-    return listed(rows)
+    return f" ({', '.join(rows)})"

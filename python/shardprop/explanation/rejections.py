@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .._torch import DTensorSpec, Partial, Placement, Shard, StridedShard
 from ..engine import Question
 from .model import Rejection, Row
-from .words import listed
+from .words import listed, placement_text
 
 __all__ = ["Refusal", "Table", "rejections_of"]
 
@@ -52,6 +52,10 @@ class Table(NamedTuple):
         """A placement of a row."""
         return (*self.rows[row].outputs, *self.rows[row].operands)[position]
 
+    def text(self, row: int, position: int) -> str:
+        """The same in torch's short form."""
+        return placement_text(self.cell(row, position))
+
     def spec(self, position: int) -> DTensorSpec | None:
         """Where an operand is; None for an output."""
         index = position - len(self.output_names)
@@ -71,47 +75,50 @@ def _rejection(table: Table, refusal: Refusal) -> Rejection:
 
 
 def _in_place(table: Table, refusal: Refusal) -> str:
-    """`self` keeps its placement, and the output is where it is."""
+    """The operand keeps its placement, and the output is where that is."""
     first = len(table.output_names)
     spec = table.spec(first)
-    wanted = table.cell(refusal.row, first)
     assert spec is not None
-    now = spec.placements[refusal.mesh_dim]
-    name = table.name(first)
-    if wanted != now:
+    name, now = table.name(first), spec.placements[refusal.mesh_dim]
+    if table.cell(refusal.row, first) != now:
+        wanted = table.text(refusal.row, first)
         return (
-            f"`{name}` would go from {now} to {wanted}, but an in-place op keeps its placement"
+            f"`{name}` would go from {placement_text(now)} to {wanted}, but an in-place op keeps "
+            "its placement"
         )
-    output = table.cell(refusal.row, 0)
-    return f"the result would be {output}, but an in-place op writes it into `{name}`, which is {now}"
+    return (
+        f"the result would be {table.text(refusal.row, 0)}, but an in-place op writes it into "
+        f"`{name}`, which is {placement_text(now)}"
+    )
 
 
 def _fixed(table: Table, refusal: Refusal) -> str:
-    name, wanted = table.name(refusal.position), table.cell(refusal.row, refusal.position)
+    name, wanted = table.name(refusal.position), table.text(refusal.row, refusal.position)
     spec = table.spec(refusal.position)
     if spec is not None:
-        now = spec.placements[refusal.mesh_dim]
+        now = placement_text(spec.placements[refusal.mesh_dim])
         return f"`{name}` would go from {now} to {wanted}, but torch cannot move it"
     return f"`{name}` would be {wanted}, but it is written into a tensor that is placed otherwise"
 
 
 def _mixed_partial(table: Table, refusal: Refusal) -> str:
-    here = table.cell(refusal.row, refusal.position)
+    here = table.text(refusal.row, refusal.position)
     before = [table.cell(row, refusal.position) for row in refusal.rows_before]
-    pending = [str(p) for p in before if isinstance(p, Partial) and p != here]
-    name = table.name(refusal.position)
-    others = listed([*dict.fromkeys(pending)]) or "another partial"
-    return f"`{name}` would be {here} beside {others}, and the two cannot pend at once" + _after(
-        table, refusal
+    pending = [placement_text(p) for p in before if isinstance(p, Partial)]
+    others = listed([*dict.fromkeys(p for p in pending if p != here)]) or "another partial"
+    return (
+        f"`{table.name(refusal.position)}` would be {here} beside {others}, and partials of two "
+        f"kinds cannot pend at once{_after(table, refusal)}"
     )
 
 
 def _too_small(table: Table, refusal: Refusal) -> str:
-    name, cell = table.name(refusal.position), table.cell(refusal.row, refusal.position)
+    name = table.name(refusal.position)
     spec = table.spec(refusal.position)
     assert spec is not None
     cut = _unshardable(table, refusal, spec.shape)
     if cut is None:
+        cell = table.text(refusal.row, refusal.position)
         return f"`{name}` cannot be cut as {cell}{_after(table, refusal)}"
     dim, pieces = cut
     if dim >= len(spec.shape):
@@ -122,9 +129,7 @@ def _too_small(table: Table, refusal: Refusal) -> str:
     return text + (_after(table, refusal) if pieces != table.mesh_shape[refusal.mesh_dim] else "")
 
 
-def _unshardable(
-    table: Table, refusal: Refusal, shape: Sequence[int]
-) -> tuple[int, int] | None:
+def _unshardable(table: Table, refusal: Refusal, shape: Sequence[int]) -> tuple[int, int] | None:
     """The first tensor dim that is cut into more pieces than it has elements, and how many."""
     ranks: dict[int, int] = {}
     for mesh_dim, row in enumerate((*refusal.rows_before, refusal.row)):
@@ -141,7 +146,7 @@ def _unshardable(
 
 
 def _ask(table: Table, refusal: Refusal) -> str:
-    name, cell = table.name(refusal.position), table.cell(refusal.row, refusal.position)
+    name, cell = table.name(refusal.position), table.text(refusal.row, refusal.position)
     return f"the rule asks more of {cell} of `{name}` than its size gives" + _after(table, refusal)
 
 

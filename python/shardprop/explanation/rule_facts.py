@@ -46,7 +46,9 @@ def facts_of_rule(op: OpOverload, rule: Any) -> RuleFacts:
     how = registry.why_no_single_dim_rule(op)
     if how == "decomposition":
         return RuleFacts(how, "torch", function_place(_decomposition(op)))
-    kind = "torch's full-mesh strategy" if how == "full-mesh strategy" else "torch's propagation rule"
+    kind = (
+        "torch's full-mesh strategy" if how == "full-mesh strategy" else "torch's propagation rule"
+    )
     function = registry.rule_function(op)
     origin = "torch" if registry.has_own_full_mesh_strategy(op) else "registered"
     return RuleFacts(kind, origin, function_place(function))
@@ -61,11 +63,11 @@ def _decomposition(op: OpOverload) -> Any:
 
 def _registration(rule: RegisteredRule) -> str:
     notation = getattr(rule.function, "__self__", None)
-    how = (
-        f"register_rule({str(notation)!r})"
-        if isinstance(notation, Notation)
-        else f"register_single_dim_rule above {getattr(rule.function, '__qualname__', 'a function')}"
-    )
+    if isinstance(notation, Notation):
+        how = f"register_rule({str(notation)!r})"
+    else:
+        name = getattr(rule.function, "__qualname__", "a function")
+        how = f"register_single_dim_rule above {name}"
     variant = "" if rule.derived_from is None else f", for {rule.derived_from}"
     return f"{_short(rule.place)} {how}{variant}"
 

@@ -14,7 +14,6 @@ from torch.overrides import TorchFunctionMode
 from .. import _torch
 from .._torch import DTensor, DTensorSpec, FakeTensorMode
 from ..errors import ShardpropError
-from ..execution import local_shape_of
 
 __all__ = ["fake_arguments", "standing_in", "without_gradients"]
 
@@ -43,7 +42,8 @@ def _fake(mode: FakeTensorMode, tensor: DTensor) -> DTensor:
     local = tensor.to_local().detach()
     with mode:
         fake = _torch.dtensor_of(torch.empty_like(local), tensor._spec)
-    return fake.requires_grad_(tensor.requires_grad)
+    fake.requires_grad_(tensor.requires_grad)
+    return fake
 
 
 def _of_spec(mode: FakeTensorMode, spec: DTensorSpec) -> DTensor:
@@ -52,7 +52,7 @@ def _of_spec(mode: FakeTensorMode, spec: DTensorSpec) -> DTensor:
         raise ShardpropError(f"Expected specs with tensor metadata, got {spec}.")
     with mode:
         device = spec.mesh.device_type
-        local = torch.empty(local_shape_of(spec), dtype=meta.dtype, device=device)
+        local = torch.empty(_torch.local_shape(spec), dtype=meta.dtype, device=device)
         return _torch.dtensor_of(local, spec)
 
 

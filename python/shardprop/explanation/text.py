@@ -6,17 +6,17 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from .columns import columns, wrapped
-from .model import Candidate, DecisionExplanation, OperandMove, Row
-from .words import placements_text, spec_text, us_text
+from .model import Candidate, DecisionExplanation, OperandMove, Rejection, Row
+from .words import placement_text, placements_text, spec_text, us_text
 
 __all__ = ["decision_text", "summary_text"]
 
 # Of many: rows that no candidate uses, filters that dropped rows, kinds of elements.
 _MOST_ROWS = 12
-_MOST_REJECTIONS = 6
-_MOST_REJECTIONS_OF_ERRORS = 16
+_MOST_REJECTIONS = 8
 _MOST_CANDIDATES = 5
 _MOST_ELEMENTS = 8
+_MOST_OF_A_LINE = 98
 
 
 def decision_text(decision: DecisionExplanation, width: int) -> str:
@@ -41,7 +41,7 @@ def summary_text(decisions: Sequence[DecisionExplanation]) -> str:
         (
             str(number),
             decision.op,
-            "error" if decision.error else us_text(decision.us),
+            "error" if decision.error else us_text(decision.total_us),
             ", ".join(
                 f"{move.name} {spec_text(move.src)} -> {spec_text(move.dst)}"
                 for move in decision.moves
@@ -104,8 +104,8 @@ def _source(row: Row) -> str:
 
 
 def _cells(row: Row) -> str:
-    outputs = ", ".join("-" if p is None else str(p) for p in row.outputs)
-    return f"{outputs} <- {', '.join(map(str, row.operands))}"
+    outputs = ", ".join(map(placement_text, row.outputs)) or "nothing"
+    return f"{outputs} <- {_few([*map(placement_text, row.operands)])}"
 
 
 def _candidates(decision: DecisionExplanation) -> Iterator[str]:
@@ -140,14 +140,18 @@ def _few(texts: Sequence[str], between: str = ", ") -> str:
 
 
 def _rejections(decision: DecisionExplanation, width: int) -> Iterator[str]:
-    if not decision.rejections:
-        return
-    most = _MOST_REJECTIONS_OF_ERRORS if decision.error else _MOST_REJECTIONS
-    yield "dropped by torch's filters:"
-    for rejection in decision.rejections[:most]:
-        yield from wrapped(rejection.text, width, "    ", "  ")
-    if len(decision.rejections) > most:
-        yield f"  {len(decision.rejections) - most} more"
+    """Of rows that fell at the same operand on the same mesh dim one text, and their numbers."""
+    alike: dict[object, list[Rejection]] = {}
+    for each in decision.rejections:
+        alike.setdefault((each.mesh_dim, each.filter, each.operand), []).append(each)
+    if alike:
+        yield "dropped by torch's filters:"
+    for group in [*alike.values()][:_MOST_REJECTIONS]:
+        others = _few([str(each.row) for each in group[1:]])
+        more = f"; row{'s' * (len(group) > 2)} {others} likewise" if others else ""
+        yield from wrapped(group[0].text + more, width, "    ", "  ")
+    if len(alike) > _MOST_REJECTIONS:
+        yield f"  and more on other operands and mesh dims: {len(decision.rejections)} in all"
 
 
 def _why(decision: DecisionExplanation, width: int) -> Iterator[str]:
@@ -176,7 +180,7 @@ def _price(move: OperandMove) -> str:
 
 def _steps(move: OperandMove, dims: Sequence[str]) -> Iterator[str]:
     if move.plan is None:
-        yield "    no plan of the core's"
+        yield "    the core has no plan to show"
         return
     for step in move.plan.steps:
         on = ", ".join(dims[mesh_dim] for mesh_dim in step.mesh_dims)
@@ -199,6 +203,6 @@ def _elements(decision: DecisionExplanation) -> Iterator[str]:
     for each in shown:
         layouts = ", ".join(f"{operand.name} {operand.layout}" for operand in each.operands)
         cost = "no decision" if each.error else us_text(each.us)
-        yield textwrap.shorten(f"  {cost}: {layouts}", 100)
+        yield "  " + textwrap.shorten(f"{cost}: {layouts}", _MOST_OF_A_LINE)
     if len(shown) < len(decision.elements):
         yield f"  {len(decision.elements) - len(shown)} more"

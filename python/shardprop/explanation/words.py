@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
-from .._torch import DeviceMesh, DTensorSpec, Partial, Placement, Replicate, StridedShard
+from .._torch import DeviceMesh, DTensorSpec, Placement, Replicate, Shard
 from ..plans import Layout
 from ..redistribute_hook import layout_text
 
@@ -13,11 +14,15 @@ __all__ = [
     "dim_names",
     "dtype_text",
     "listed",
-    "placed_on",
+    "place_as",
+    "placement_text",
     "placements_text",
     "spec_text",
     "us_text",
 ]
+
+# A mask's shape, which is that of the tensor.
+_MASK = re.compile(r"MaskP\((\w+), torch\.Size\(\[[^\]]*\]\), \d+\)")
 
 
 def dim_names(mesh: DeviceMesh) -> tuple[str, ...]:
@@ -28,12 +33,21 @@ def dim_names(mesh: DeviceMesh) -> tuple[str, ...]:
 def spec_text(spec: DTensorSpec) -> str:
     """A layout in torch's short form, with the shard order where several mesh dims cut one dim."""
     order = tuple((entry.tensor_dim, entry.mesh_dims) for entry in spec.shard_order or ())
-    return layout_text(Layout(spec.placements, order))
+    return _without_shapes(layout_text(Layout(spec.placements, order)))
+
+
+def _without_shapes(text: str) -> str:
+    return _MASK.sub(r"MaskP(\1)", text)
+
+
+def placement_text(placement: Placement | None) -> str:
+    """One placement in torch's short form; ``-`` for an output that is absent."""
+    return "-" if placement is None else _without_shapes(str(placement))
 
 
 def placements_text(placements: Sequence[Placement | None] | None) -> str:
     """Placements in torch's short form; ``-`` for an output that is absent."""
-    return "-" if placements is None else "".join("-" if p is None else str(p) for p in placements)
+    return "-" if placements is None else "".join(map(placement_text, placements))
 
 
 def dtype_text(dtype: object) -> str:
@@ -52,12 +66,22 @@ def listed(items: Sequence[object]) -> str:
     return " and ".join([*([", ".join(texts[:-1])] if len(texts) > 1 else []), *texts[-1:]])
 
 
-def placed_on(placement: Placement, name: str, mesh_dim: str) -> str:
-    """What to do to a tensor so that it has the placement on one mesh dim."""
+def place_as(placements: Mapping[str, Placement], name: str) -> str:
+    """What to do to a tensor so that it has these placements, by names of mesh dims."""
+    dims_of: dict[str, list[str]] = {}
+    for mesh_dim, placement in placements.items():
+        dims_of.setdefault(_action(placement), []).append(f"`{mesh_dim}`")
+    parts: list[str] = []
+    for action, dims in dims_of.items():
+        subject = "it" if parts else f"`{name}`"
+        many = "s" if len(dims) > 1 else ""
+        parts.append(f"{action.format(subject)} mesh dim{many} {listed(dims)}")
+    return listed(parts)
+
+
+def _action(placement: Placement) -> str:
     if isinstance(placement, Replicate):
-        return f"replicate {name} on mesh dim `{mesh_dim}`"
-    if isinstance(placement, Partial):
-        return f"leave {name} {placement} on mesh dim `{mesh_dim}`"
-    if isinstance(placement, StridedShard):
-        return f"place {name} {placement} on mesh dim `{mesh_dim}`"
-    return f"shard {name} on dim {placement.dim} of mesh dim `{mesh_dim}`"  # type: ignore[attr-defined]
+        return "replicate {} on"
+    if type(placement) is Shard:
+        return f"shard {{}} on dim {placement.dim} of"
+    return f"make {{}} {placement_text(placement)} on"
