@@ -24,7 +24,7 @@ from .by_rows import answer_by_rows
 from .delegated import ask_torch
 from .following import answer_by_following
 from .model import DecisionExplanation, OperandFacts
-from .moves import moves_of
+from .moves import moves_of, priced_too_low
 from .rule_facts import facts_of_rule
 from .words import dim_names, dtype_text, spec_text
 
@@ -153,14 +153,16 @@ class _Subject:
         answer = by(asked, max(self.limit, _MOST_SEARCHED))
         moved: tuple[Any, ...] = ()
         advice: tuple[Any, ...] = ()
+        notes: tuple[str, ...] = ()
         if answer.choice is not None:
             moved = moves_of(asked, answer.choice)
+            notes = priced_too_low(moved)
             advice = advice_for(asked, answer.choice, answer.candidates)
         elif isinstance(asked.rule, RegisteredRule):
             answer = _misfit(self.schema, answer)
         outputs = len(answer.candidates[0].outputs) if answer.candidates else 0
         rows = answer.rows
-        notes = answer.notes
+        notes = (*answer.notes, *notes)
         if isinstance(asked.rule, Rows) and asked.rule.beyond_torch:
             notes += ("torch refuses this op on these operands; shardprop decides it.",)
         return DecisionExplanation(
