@@ -23,7 +23,7 @@ from ..errors import ShardpropError
 from ..hook import install
 from ..propagator import current_policy, decomposer, enabled, is_enabled, propagate_sharding
 from ..registered import RegisteredRule
-from .standing_in import fake_arguments, standing_in, without_gradients
+from .standing_in import Fakes, standing_in, without_gradients
 
 __all__ = ["Observed", "observe"]
 
@@ -51,14 +51,16 @@ def observe(
     """
     observer = _Observer()
     mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = Fakes(mode)
     with ExitStack() as stack:
         stack.enter_context(_hooked(observer))
+        stack.enter_context(_torch.no_modes())
         stack.enter_context(without_gradients())
         stack.enter_context(torch.random.fork_rng(devices=_generators()))
-        args, kwargs = fake_arguments(mode, args, kwargs)
-        stack.enter_context(standing_in(mode, function, args, kwargs))
+        args, kwargs = fakes.in_place_of((list(args), dict(kwargs)))
+        stack.enter_context(standing_in(fakes, function, args, kwargs))
         stack.enter_context(mode)
-        stack.enter_context(_AsksAnew(observer))
+        stack.enter_context(_AsksAnew(observer, fakes))
         try:
             function(*args, **kwargs)
         except _torch.VALUES_NEEDED as error:
@@ -120,21 +122,24 @@ def _decided(schema: OpSchema) -> OutputSharding:
 
 
 class _AsksAnew(_torch.TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Clears torch's caches before every op on DTensors, so that it is asked about."""
+    """Clears torch's caches before every op on DTensors, so that it is asked about; and has it work
+    on fake tensors, for inside a DTensor's dispatch no fake mode would stop it."""
 
-    def __init__(self, observer: _Observer) -> None:
+    def __init__(self, observer: _Observer, fakes: Fakes) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._inside = observer.inside
+        self._fakes = fakes
 
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         if not any(issubclass(kind, DTensor) for kind in types):
             return func(*args, **(kwargs or {}))
+        args, kwargs = self._fakes.in_place_of((args, kwargs or {}))
         _torch.forget_decisions()
         self._inside.depth = getattr(self._inside, "depth", 0) + 1
         try:
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
         finally:
             self._inside.depth -= 1
 

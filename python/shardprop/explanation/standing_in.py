@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,86 +12,91 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from .. import _torch
-from .._torch import DTensor, DTensorSpec, FakeTensorMode
+from .._torch import DTensor, DTensorSpec, FakeTensor, FakeTensorMode
 from ..errors import ShardpropError
 
-__all__ = ["fake_arguments", "standing_in", "without_gradients"]
+__all__ = ["Fakes", "standing_in", "without_gradients"]
 
 
-def fake_arguments(
-    mode: FakeTensorMode, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments with fake local tensors in the DTensors among them; a DTensorSpec becomes a
-    DTensor of that spec.
+class Fakes:
+    """Fake tensors by what they stand for, which is held so that its address stays its own.
 
-    Raises:
-        ShardpropError: a spec without tensor metadata.
+    Args:
+        mode: The mode that they belong to.
     """
-    leaves, structure = _torch.tree_flatten((list(args), dict(kwargs)))
-    made: dict[int, Any] = {}
-    for leaf in leaves:
-        if isinstance(leaf, DTensor):
-            made[id(leaf)] = _fake(mode, leaf)
-        elif isinstance(leaf, DTensorSpec):
-            made[id(leaf)] = _of_spec(mode, leaf)
-    args, kwargs = _torch.tree_unflatten([made.get(id(x), x) for x in leaves], structure)
-    return args, kwargs  # type: ignore[return-value]
 
+    def __init__(self, mode: FakeTensorMode) -> None:
+        self._mode = mode
+        self._made: dict[int, tuple[object, torch.Tensor]] = {}
 
-def _fake(mode: FakeTensorMode, tensor: DTensor) -> DTensor:
-    local = tensor.to_local().detach()
-    with mode:
-        fake = _torch.dtensor_of(torch.empty_like(local), tensor._spec)
-    fake.requires_grad_(tensor.requires_grad)
-    return fake
+    def in_place_of(self, tree: Any) -> Any:
+        """The same, with a DTensor on fake tensors in the place of each DTensor that is not, and of
+        each DTensorSpec.
 
+        Raises:
+            ShardpropError: a spec without tensor metadata.
+        """
+        leaves, structure = _torch.tree_flatten(tree)
+        return _torch.tree_unflatten([*map(self._leaf, leaves)], structure)
 
-def _of_spec(mode: FakeTensorMode, spec: DTensorSpec) -> DTensor:
-    meta = spec.tensor_meta
-    if meta is None:
-        raise ShardpropError(f"Expected specs with tensor metadata, got {spec}.")
-    with mode:
-        device = spec.mesh.device_type
-        local = torch.empty(_torch.local_shape(spec), dtype=meta.dtype, device=device)
-        return _torch.dtensor_of(local, spec)
+    def _leaf(self, leaf: Any) -> Any:
+        if isinstance(leaf, DTensorSpec):
+            # One that is given twice is two tensors.
+            return self._of_spec(leaf)
+        if isinstance(leaf, DTensor) and not isinstance(leaf._local_tensor, FakeTensor):
+            return self.of(leaf)
+        return leaf
+
+    def of(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The one that stands for a tensor of the program."""
+        known = self._made.get(id(tensor))
+        if known is None:
+            known = self._made[id(tensor)] = tensor, self._like(tensor)
+        return known[1]
+
+    def _like(self, tensor: torch.Tensor) -> torch.Tensor:
+        fake: torch.Tensor
+        with self._mode, torch.no_grad():
+            if isinstance(tensor, DTensor):
+                local = torch.empty_like(tensor._local_tensor.detach())
+                fake = _torch.dtensor_of(local, tensor._spec)
+            else:
+                fake = torch.empty_like(tensor.detach())
+        if isinstance(tensor, nn.Parameter):
+            # What makes one; to construct it from a DTensor would detach that, which is an op.
+            fake._is_param = True
+        return fake.requires_grad_(tensor.requires_grad)
+
+    def _of_spec(self, spec: DTensorSpec) -> torch.Tensor:
+        meta = spec.tensor_meta
+        if meta is None:
+            raise ShardpropError(f"Expected specs with tensor metadata, got {spec}.")
+        with self._mode:
+            shape, device = _torch.local_shape(spec), spec.mesh.device_type
+            return _torch.dtensor_of(torch.empty(shape, dtype=meta.dtype, device=device), spec)
 
 
 @contextmanager
 def standing_in(
-    mode: FakeTensorMode, function: Callable[..., Any], args: Any, kwargs: Any
+    fakes: Fakes, function: Callable[..., Any], args: Any, kwargs: Any
 ) -> Iterator[None]:
     """Fake parameters and buffers in the modules that the function, or its arguments, bring with
     them, for as long as the block lasts."""
     modules = [*_modules_of(function)]
     modules += [leaf for leaf in _torch.tree_leaves((args, kwargs)) if isinstance(leaf, nn.Module)]
     slots: list[tuple[Any, str, torch.Tensor]] = []
-    fakes: dict[int, torch.Tensor] = {}
     for module in dict.fromkeys(inner for outer in modules for inner in outer.modules()):
         for table in (module._parameters, module._buffers):
             for name, tensor in table.items():
                 if tensor is not None:
                     slots.append((table, name, tensor))
-                    if id(tensor) not in fakes:
-                        fakes[id(tensor)] = _fake_of_module(mode, tensor)
     try:
         for table, name, tensor in slots:
-            table[name] = fakes[id(tensor)]
+            table[name] = fakes.of(tensor)
         yield
     finally:
         for table, name, tensor in slots:
             table[name] = tensor
-
-
-def _fake_of_module(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
-    fake: torch.Tensor
-    if isinstance(tensor, DTensor):
-        fake = _fake(mode, tensor)
-    else:
-        with mode:
-            fake = torch.empty_like(tensor.detach())
-    if isinstance(tensor, nn.Parameter):
-        fake = nn.Parameter(fake.detach(), requires_grad=tensor.requires_grad)
-    return fake
 
 
 def _modules_of(function: Any) -> Iterator[nn.Module]:

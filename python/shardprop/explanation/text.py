@@ -80,7 +80,8 @@ def _rows(decision: DecisionExplanation) -> Iterator[str]:
     rows = decision.rows
     if not rows:
         return
-    used = {number for c in decision.candidates for number in c.rows or ()}
+    winners = decision.candidates[:_MOST_CANDIDATES]
+    used = {number for candidate in winners for number in candidate.rows or ()}
     if not used:
         used = {rejection.row for rejection in decision.rejections}
     shown = [row for row in rows if row.number in used][:_MOST_ROWS]

@@ -1,0 +1,263 @@
+"""One decision: who takes it, why the winner won, what fails and what helps."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor.experimental import register_sharding
+
+import shardprop
+from shardprop.explanation import DecisionExplanation, explain_schema
+from shardprop.registry import op_schema
+
+from .. import symbolic
+from ..specs import SS, P, R, S, spec_of
+from .meshes import named_mesh
+from .schema import validate
+
+aten = torch.ops.aten
+
+
+def explained(op: object, *args: object, **kwargs: object) -> DecisionExplanation:
+    explanation = shardprop.explain(op, *args, **kwargs)
+    document = explanation.to_json()
+    validate(json.loads(json.dumps(document, allow_nan=False)))
+    assert str(op) in str(explanation)
+    assert f"<Explanation of {op}: 1 decisions" in repr(explanation)
+    assert "&lt;-" in explanation._repr_html_() or "<-" not in str(explanation)
+    return explanation.decision
+
+
+def test_a_tie_is_named_and_the_next_dearer_given() -> None:
+    mesh = named_mesh(tp=4)
+    found = explained(
+        aten.add.Tensor, spec_of(mesh, (8, 8), (S(0),)), spec_of(mesh, (8, 8), (S(1),))
+    )
+    assert found.reason == "first of equal cost"
+    assert "2 cost as much" in found.why and "the next dearer" in found.why
+    first, second, third = found.candidates[:3]
+    assert first.us == second.us < third.us
+    assert found.operands[0].name == "self" and found.operands[0].layout == "S(0)"
+
+
+def test_of_strategies_that_redistribute_nothing_the_last_wins() -> None:
+    mesh = named_mesh(a=1)
+    found = explained(aten.mm.default, spec_of(mesh, (8, 8), (R,)), spec_of(mesh, (8, 8), (R,)))
+    assert found.reason == "redistributes nothing"
+    assert found.moves == () and found.advice == ()
+
+
+def test_rows_say_where_they_come_from() -> None:
+    mesh = named_mesh(tp=2, ep=2)
+    strided = spec_of(mesh, (8, 8, 8), (SS(0, 2), S(0)), strided_is_order=False)
+    found = explained(aten.bmm.default, strided, spec_of(mesh, (8, 8, 8), (R, R)))
+    assert found.rows[0].source is None
+    assert [row.number for row in found.rows] == [*range(len(found.rows))]
+    # One row of the rule for each kind of shard.
+    assert [row.source for row in found.rows].count(0) == 2
+    assert found.rule.kind == "rows" and found.rule.origin == "torch"
+    assert "torch/distributed/tensor/_ops/_matrix_ops.py:" in found.rule.where
+
+
+def test_moves_have_plans_with_steps_and_bytes() -> None:
+    mesh = named_mesh(dp=2, tp=4)
+    x = spec_of(mesh, (1024, 1024), (S(0), S(1)))
+    found = explained(aten.mm.default, x, spec_of(mesh, (1024, 1024), (R, S(1))))
+    (move,) = found.moves
+    assert (move.operand, move.name) == (1, "mat2")
+    assert move.dst.placements == (Replicate(), Shard(0))
+    assert move.plan is not None
+    assert [step.kind for step in move.plan.steps] == ["all_to_all"]
+    assert move.plan.cost_us == pytest.approx(move.us)
+    assert "all_to_all on tp" in str(shardprop.Explanation("mm", [found]))
+
+
+def test_advice_names_the_operand_and_what_it_saves() -> None:
+    mesh = named_mesh(dp=2, tp=4)
+    x = spec_of(mesh, (1024, 1024), (S(0), S(1)))
+    found = explained(aten.mm.default, x, spec_of(mesh, (1024, 1024), (R, S(1))))
+    best = found.advice[0]
+    assert (best.operand, best.placements) == ("mat2", (Replicate(), Shard(0)))
+    assert best.us == 0 and best.saves_us == found.us
+    assert best.text.startswith("shard `mat2` on dim 0 of mesh dim `tp`: the op then moves nothing")
+    assert all(
+        [advice.operand for advice in found.advice].count(name) <= 3 for name in ("self", "mat2")
+    )
+
+
+def test_advice_changes_no_more_than_it_has_to() -> None:
+    mesh = named_mesh(dp=2, tp=4)
+    x = spec_of(mesh, (64, 128), (S(0), R))
+    found = explained(aten.mm.default, x, spec_of(mesh, (128, 256), (S(0), R)))
+    assert any(a.text.startswith("replicate `mat2` on mesh dim `dp`:") for a in found.advice)
+    assert not any("mesh dim `tp`" in a.text for a in found.advice if a.operand == "mat2")
+
+
+def test_too_small_a_dim_is_told_in_ranks_and_elements() -> None:
+    mesh = named_mesh(dp=2, tp=4)
+    found = explained(
+        aten.add.Tensor, spec_of(mesh, (7, 8), (S(0), R)), spec_of(mesh, (7, 8), (R, S(1)))
+    )
+    texts = [r.text for r in found.rejections if r.filter == "too_small"]
+    assert texts == [
+        "row 1 on mesh dim tp: dim 0 of `self` has 7 elements, 8 ranks cut it (after row 1 on dp)"
+    ]
+
+
+def test_a_result_that_goes_into_an_out_argument_stays_there() -> None:
+    mesh = named_mesh(tp=4)
+    x = spec_of(mesh, (8, 8), (S(0),))
+    found = explained(aten.add.out, x, x, out=spec_of(mesh, (8, 8), (S(1),)))
+    assert {r.filter for r in found.rejections} == {"fixed"}
+    assert found.operands[2].name == "out"
+    assert [move.name for move in found.moves] == ["self", "other"]
+
+
+def test_an_operand_without_a_finite_price_is_named() -> None:
+    mesh = named_mesh(tp=2, ep=2)
+    strided = spec_of(mesh, (8, 8, 8), (SS(0, 2), S(0)), strided_is_order=True)
+    found = explained(aten.bmm.default, strided, spec_of(mesh, (8, 8, 8), (S(1), R)))
+    assert any("no finite price for `self`" in note for note in found.notes)
+
+
+def test_a_price_that_leaves_the_plan_out_is_told() -> None:
+    mesh = named_mesh(dp=2, tp=2)
+    queries = spec_of(mesh, (64, 512, 64), (S(1), SS(0, 4)), strided_is_order=False)
+    found = explained(aten.bmm.default, queries, spec_of(mesh, (64, 64, 512), (R, S(2))))
+    assert found.us == 0
+    assert any("torch takes moves of strided shards for free" in note for note in found.notes)
+
+
+def test_an_op_that_follows_says_what_it_does_with_each_placement() -> None:
+    mesh = named_mesh(dp=2, tp=4, cp=2)
+    x = spec_of(mesh, (8, 16, 32), (S(0), S(1), P))
+    found = explained(aten.transpose.int, x, 0, 1)
+    assert found.reason == "follows operands"
+    assert found.notes == (
+        "`self` keeps S(0), which is S(1) of the output (mesh dim dp).",
+        "`self` keeps S(1), which is S(0) of the output (mesh dim tp).",
+        "`self` keeps P(sum) (mesh dim cp).",
+    )
+    assert found.rule.origin == "shardprop" and "shardprop/rules/" in found.rule.where
+
+
+def test_a_list_op_is_explained_by_kinds_of_elements() -> None:
+    mesh = named_mesh(tp=4)
+    cut, across = spec_of(mesh, (8, 8), (S(0),)), spec_of(mesh, (8, 8), (S(1),))
+    found = explained(aten._foreach_add.List, [cut, cut, cut], [cut, across, across])
+    assert [each.alike for each in found.elements] == [1, 2]
+    assert [operand.name for operand in found.operands] == ["self[1]", "other[1]"]
+    assert found.us > 0 and found.total_us == 2 * found.us
+
+
+def test_reading_a_number_out_decides_nothing() -> None:
+    found = explained(aten._local_scalar_dense.default, spec_of(named_mesh(tp=4), (), (R,)))
+    assert found.reason == "nothing is decided" and found.rule.kind == "reads a number out"
+
+
+def test_an_op_with_a_handler_decides_nothing() -> None:
+    x = spec_of(named_mesh(tp=4), (8, 8), (R,))
+    found = explained(aten.is_same_size.default, x, x)
+    assert found.reason == "nothing is decided" and found.rule.kind == "custom handler"
+
+
+def test_rows_of_a_decomposition() -> None:
+    found = explained(aten.aminmax.default, spec_of(named_mesh(tp=4), (8, 8), (S(0),)))
+    assert found.rule.kind == "decomposition"
+    assert found.rows and found.candidates
+
+
+def test_a_strategy_that_the_program_gave_torch_is_torchs_to_decide() -> None:
+    with torch.library._scoped_library("shardprop_explained", "DEF") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        torch.library.register_fake("shardprop_explained::twice", torch.empty_like, lib=library)
+        op = torch.ops.shardprop_explained.twice.default
+
+        @register_sharding(op)
+        def twice(x: object) -> object:
+            return [([Replicate()], [Replicate()]), ([Shard(1)], [Shard(1)])]
+
+        found = explained(op, spec_of(named_mesh(tp=4), (8, 8), (S(0),)))
+    assert found.reason == "torch decides"
+    assert found.rule.origin == "registered"
+    assert len(found.candidates) == 2 and found.valid == 2
+    assert [move.name for move in found.moves] == ["x"]
+    assert found.candidates[0].us <= found.candidates[1].us
+
+
+def test_an_error_of_the_op_itself_is_its_error() -> None:
+    mesh = named_mesh(tp=4)
+    found = explained(aten.mm.default, spec_of(mesh, (8, 7), (R,)), spec_of(mesh, (8, 8), (R,)))
+    assert found.error is not None and "same reduction dim" in found.error
+    assert found.candidates == ()
+
+
+def test_a_memory_limit_that_nothing_keeps_to_is_an_error() -> None:
+    mesh = named_mesh(tp=4)
+    settings = {"policy": "optimal", "topology": "h100-nvlink", "memory_limit": 16}
+    with shardprop.enabled(**settings):
+        found = explained(
+            aten.mm.default, spec_of(mesh, (64, 64), (S(0),)), spec_of(mesh, (64, 64), (S(0),))
+        )
+    assert found.error is not None and "memory_limit" in found.error
+
+
+def test_weighed_outputs_are_mentioned() -> None:
+    mesh = named_mesh(tp=4)
+    x, w = spec_of(mesh, (64, 64), (S(1),)), spec_of(mesh, (64, 64), (S(0),))
+    settings = {"policy": "optimal", "topology": "h100-nvlink", "output_weight": 1.0}
+    with shardprop.enabled(**settings):
+        found = explained(aten.mm.default, x, w)
+        decision = shardprop.propagate(aten.mm.default, x, w)
+    assert found.candidates[0].operands == decision.operands
+    assert any("outputs were weighed" in note for note in found.notes) == (decision.output_cost > 0)
+
+
+def test_limit_bounds_the_candidates() -> None:
+    mesh = named_mesh(dp=2, tp=4)
+    spec = spec_of(mesh, (8, 8), (S(0), R))
+    schema = op_schema(aten.mm.default, (spec, spec), {})
+    assert len(explain_schema(schema, limit=3).candidates) == 3
+    with pytest.raises(shardprop.ShardpropError, match="limit: Expected 1 or more, got 0"):
+        explain_schema(schema, limit=0)
+
+
+def test_dtensors_and_tensors_of_one_element_stand_for_specs() -> None:
+    mesh = named_mesh(tp=4)
+    x = DTensor.from_local(torch.randn(2, 8), mesh, [Shard(0)])
+    found = explained(aten.mul.Tensor, x, torch.tensor(2.0))
+    assert found.operands[1].layout == "R" and found.us == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((3, 4), "Expected a DTensor or a DTensorSpec among the arguments, got none"),
+        ((spec_of, torch.randn(8, 8)), r"got a torch.Tensor of \(8, 8\)"),
+    ],
+)
+def test_arguments_that_are_none_are_refused(args: tuple[object, ...], message: str) -> None:
+    spec = spec_of(named_mesh(tp=4), (8, 8), (R,))
+    with pytest.raises(shardprop.ShardpropError, match=message):
+        shardprop.explain(aten.mm.default, *(spec if arg is spec_of else arg for arg in args))
+
+
+def test_symbolic_sizes_are_refused() -> None:
+    symbols = symbolic.Symbols()
+    with symbols.mode:
+        shape = (symbols.backed("rows", 9), 8)
+        spec = symbolic.spec_of(named_mesh(tp=4), shape, (R,))
+    with pytest.raises(shardprop.ShardpropError, match="plain sizes"):
+        shardprop.explain(aten.relu.default, spec)
+
+
+def test_an_in_place_op_on_partials_of_two_kinds_has_no_strategy() -> None:
+    mesh = named_mesh(dp=2, tp=4)
+    x = spec_of(mesh, (8, 8), (P, Partial("max")))
+    found = explained(aten.mul_.Tensor, x, spec_of(mesh, (8, 8), (R, R)))
+    assert found.reason == "no strategy" and found.error is not None
+    assert found.valid == 0 and found.considered > 0
+    assert sum(r.dropped for r in found.rejections) == found.considered

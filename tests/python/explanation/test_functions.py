@@ -1,0 +1,182 @@
+"""Functions and modules: every decision in order, and nothing of the program is touched."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import nn
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
+
+import shardprop
+
+from ..specs import R, S, spec_of
+from .meshes import named_mesh
+from .schema import validate
+
+aten = torch.ops.aten
+
+
+def _mlp() -> nn.Module:
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16))
+    plan = {
+        "0": ColwiseParallel(use_local_output=False),
+        "2": RowwiseParallel(use_local_output=False),
+    }
+    return parallelize_module(model, named_mesh(tp=4), plan)
+
+
+def _ops(explanation: shardprop.Explanation) -> list[str]:
+    return [decision.op for decision in explanation.decisions]
+
+
+@pytest.fixture(params=["disabled", "torch", "optimal"])
+def policy(request: pytest.FixtureRequest) -> Iterator[str]:
+    """What is enabled, and still is after the test."""
+    if request.param == "disabled":
+        assert not shardprop.is_enabled()
+        yield "torch"
+        assert not shardprop.is_enabled()
+        return
+    settings = {"policy": "optimal", "topology": "h100-nvlink"}
+    with shardprop.enabled(**(settings if request.param == "optimal" else {})):
+        yield request.param
+        assert shardprop.is_enabled()
+
+
+def test_each_op_is_explained_in_order_also_those_in_a_cache(policy: str) -> None:
+    mesh = named_mesh(tp=4)
+    x, w = spec_of(mesh, (8, 16), (R,)), spec_of(mesh, (16, 16), (S(0),))
+
+    def twice(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x @ w) @ w
+
+    explanation = shardprop.explain(twice, x, w)
+    assert _ops(explanation) == ["aten.mm.default", "aten.relu.default", "aten.mm.default"]
+    assert {decision.policy for decision in explanation.decisions} == {policy}
+    assert explanation.error is None
+    validate(explanation.to_json())
+    with pytest.raises(shardprop.ShardpropError, match="one decision, got one of 3"):
+        _ = explanation.decision
+
+
+def test_a_packet_takes_specs_and_dtensors() -> None:
+    mesh = named_mesh(tp=4)
+    x = distribute_tensor(torch.randn(8, 16), mesh, [Shard(1)])
+    explanation = shardprop.explain(aten.mm, x, spec_of(mesh, (16, 8), (R,)))
+    assert explanation.decision.op == "aten.mm.default"
+    # Row "P <- S(1), S(0)": the second is cut where it is, which costs nothing.
+    assert explanation.decision.reason == "costs nothing"
+    assert [move.name for move in explanation.decision.moves] == ["mat2"]
+
+
+def test_a_composite_overload_is_taken_apart() -> None:
+    mesh = named_mesh(tp=4)
+    args = spec_of(mesh, (8, 16), (S(0),)), spec_of(mesh, (16, 8), (R,))
+    assert _ops(shardprop.explain(aten.matmul.default, *args)) == ["aten.mm.default"]
+
+
+def test_nothing_of_a_module_is_touched(policy: str) -> None:
+    model = _mlp()
+    before = {name: (p, p.to_local().clone()) for name, p in model.named_parameters()}
+    counted = shardprop.stats().decisions
+    x = torch.randn(4, 16)
+    random_state = torch.get_rng_state()
+
+    def step(x: torch.Tensor) -> None:
+        model(x).sum().backward()
+
+    explanation = shardprop.explain(step, x)
+    assert {"aten.addmm.default", "aten.mm.default", "aten.sum.default"} <= {*_ops(explanation)}
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert shardprop.stats().decisions == counted
+    for name, parameter in model.named_parameters():
+        assert parameter is before[name][0] and parameter.grad is None
+        assert torch.equal(parameter.to_local(), before[name][1])
+    # What torch caches now was decided as it would have been.
+    after = model(x)
+    assert after.placements == (Replicate(),)
+    assert after.to_local().isfinite().all()
+
+
+def test_gradients_of_tensors_that_a_function_closes_over_are_as_before() -> None:
+    mesh = named_mesh(tp=4)
+    w = distribute_tensor(torch.randn(16, 8), mesh, [Shard(0)]).requires_grad_()
+    (w * 2).sum().backward()
+    gradient = w.grad
+    assert gradient is not None
+    values = gradient.to_local().clone()
+    shardprop.explain(lambda x: (x @ w).sum().backward(), spec_of(mesh, (8, 16), (R,)))
+    assert w.grad is gradient
+    assert torch.equal(gradient.to_local(), values)
+
+
+def test_what_is_written_in_place_stays_as_it_was() -> None:
+    mesh = named_mesh(tp=4)
+    x = distribute_tensor(torch.ones(8, 16), mesh, [Shard(0)])
+    shardprop.explain(lambda: x.mul_(2))
+    shardprop.explain(torch.Tensor.mul_, x, 3)
+    assert torch.equal(x.to_local(), torch.ones(2, 16))
+
+
+@pytest.mark.filterwarnings("ignore:DTensor random operators")
+def test_random_ops_leave_the_generator_alone() -> None:
+    x = spec_of(named_mesh(tp=4), (8, 16), (S(0),))
+    state = torch.get_rng_state()
+    explanation = shardprop.explain(nn.Dropout(0.5), x)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert explanation.decisions
+
+
+def test_the_op_without_a_decision_is_the_last() -> None:
+    x = DTensor.from_local(torch.randn(8, 16), named_mesh(tp=4), [Partial()])
+    calls = []
+
+    def write(x: torch.Tensor) -> None:
+        calls.append((x + x).relu_())
+        calls.append("never")
+
+    explanation = shardprop.explain(write, x)
+    assert calls == []
+    assert _ops(explanation) == ["aten.add.Tensor", "aten.relu_.default"]
+    last = explanation.decisions[-1]
+    assert explanation.error == last.error and "No strategy is valid" in (last.error or "")
+    assert {rejection.filter for rejection in last.rejections} == {"in_place"}
+    assert "an in-place op keeps its placement" in str(explanation)
+
+
+def test_errors_of_the_function_itself_are_raised() -> None:
+    def wrong(x: torch.Tensor) -> None:
+        raise KeyError("of the program")
+
+    with pytest.raises(KeyError, match="of the program"):
+        shardprop.explain(wrong, spec_of(named_mesh(tp=4), (8, 16), (R,)))
+    assert not shardprop.is_enabled()
+
+
+@pytest.mark.parametrize("function", [lambda x: x.sum().item(), lambda x: bool(x.max() > 0)])
+def test_values_are_not_to_be_had(function: object) -> None:
+    x = distribute_tensor(torch.randn(8, 16), named_mesh(tp=4), [Replicate()])
+    with pytest.raises(shardprop.ShardpropError, match=r"shardprop\.trace\(\)"):
+        shardprop.explain(function, x)
+
+
+def test_what_cannot_be_called_is_refused() -> None:
+    with pytest.raises(shardprop.ShardpropError, match="something that can be called, got 3"):
+        shardprop.explain(3)  # type: ignore[arg-type]
+
+
+def test_importing_shardprop_imports_no_explanation() -> None:
+    program = (
+        "import sys, shardprop; assert 'shardprop.explanation' not in sys.modules; "
+        "shardprop.explain; assert 'shardprop.explanation' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
