@@ -11,6 +11,7 @@
 
 #include <optional>
 
+#include "graph/index.h"
 #include "graph/interrupt.h"
 #include "graph/problem.h"
 
@@ -58,7 +59,6 @@ class Clusters {
   void table_columns(const Edge& edge, std::vector<std::int32_t>& out) const;
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   [[nodiscard]] std::size_t work_of(const Edge& edge) const;
   void form_groups();
   void kill_forbidden();

@@ -4,13 +4,13 @@
 #include <bit>
 #include <unordered_map>
 
+#include "graph/index.h"
+
 namespace shardprop::graph {
 namespace {
 
 constexpr std::int32_t kUnused = -2, kUsed = -1;
 constexpr std::size_t kMaxJoinedEntries = std::size_t{1} << 24;  // 256 MiB with the transposes
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return (hash ^ value ^ (value >> 29)) * 0x9E3779B97F4A7C15u + (hash >> 31);

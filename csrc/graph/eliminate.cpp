@@ -1,10 +1,9 @@
 // Elimination without resource rows: one price per entry.
 #include "graph/factors.h"
+#include "graph/index.h"
 
 namespace shardprop::graph {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 struct Factor {
   Shape shape;

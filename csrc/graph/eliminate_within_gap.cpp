@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "graph/index.h"
 #include "graph/slacks.h"
 #include "graph/states.h"
 
 namespace shardprop::graph {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Rounding of sums of amounts must not exclude an answer that just fits.
 constexpr double kSlack = 1e-12;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <queue>
 
+#include "graph/index.h"
+
 namespace shardprop::graph {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 void add_sorted(std::vector<int>& list, int item) {
   const auto place = std::lower_bound(list.begin(), list.end(), item);

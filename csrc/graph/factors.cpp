@@ -1,9 +1,8 @@
 #include "graph/factors.h"
 
+#include "graph/index.h"
+
 namespace shardprop::graph {
-namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-}  // namespace
 
 Shape::Shape(std::vector<int> scope_in, const EliminationOrder& order)
     : scope(std::move(scope_in)), strides(scope.size()) {

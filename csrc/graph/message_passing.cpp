@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "graph/index.h"
 #include "graph/min_plus.h"
 
 namespace shardprop::graph {
 namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 // The inner loop is vectorised: that many entries take about a nanosecond.
 constexpr std::size_t kEntriesPerWork = 2;
 }  // namespace

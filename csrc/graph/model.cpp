@@ -5,11 +5,10 @@
 #include <map>
 
 #include "graph/compress.h"
+#include "graph/index.h"
 
 namespace shardprop::graph {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // An edge between two variables, by live label; u < v, `flipped` if the edge runs from v to u.
 struct End {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "graph/index.h"
+
 namespace shardprop::graph {
 namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 // Whether some label of `term` was removed for want of room; sets `dead` where none is left.
 bool remove_too_large(const Model& model, const Side::Term& term, double room,
                       MessagePassing& passing, bool& dead) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "graph/index.h"
+
 namespace shardprop::graph {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr int kSweeps = 20;
 // Twice what removal and elimination allow for rounding, so that what they find is accepted.

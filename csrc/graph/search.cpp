@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/index.h"
 #include "graph/opening.h"
 #include "graph/polish.h"
 
 namespace shardprop::graph {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // An answer within this part of the objective is as good: removal then ends ties among answers.
 constexpr double kSame = 1e-10;

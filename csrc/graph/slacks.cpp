@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "graph/index.h"
+
 namespace shardprop::graph {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Takes the least of `prices` off them and returns it.
 double normalise(std::vector<double>& prices) {

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/index.h"
 #include "graph/search.h"
 
 namespace shardprop::graph {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::vector<int> label_counts(const Problem& problem) {
   std::vector<int> counts;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/index.h"
+
 namespace shardprop::graph {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // A number per assignment of some of a scope's variables. The caller has seen to it that the
 // assignments of any list can be counted in 64 bits.
