@@ -741,6 +741,11 @@ def install_redistribute(function: Callable[..., torch.Tensor]) -> None:
     _set_redistribute(function)
 
 
+def installed_redistribute() -> Callable[..., torch.Tensor]:
+    """What carries out redistributions now: torch's, or what was installed."""
+    return _redistribute.redistribute_local_tensor
+
+
 def uninstall_redistribute() -> None:
     """Undo `install_redistribute`."""
     _set_redistribute(torch_redistribute)

@@ -66,7 +66,7 @@ class Explanation:
         count = len(self.decisions)
         parts = [f"{self.of}: {count} decisions, operands moved in {us_text(self.us)}"]
         if count:
-            parts.append(summary_text(self.decisions))
+            parts.append(summary_text(self.decisions, every))
         parts += [
             f"[{number}] {decision_text(decision, width)}"
             for number, decision in enumerate(self.decisions)

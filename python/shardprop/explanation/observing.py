@@ -53,7 +53,7 @@ def observe(
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = Fakes(mode)
     with ExitStack() as stack:
-        stack.enter_context(_hooked(observer))
+        stack.enter_context(_hooked(observer, fakes))
         stack.enter_context(_torch.no_modes())
         stack.enter_context(without_gradients())
         stack.enter_context(torch.random.fork_rng(devices=_generators()))
@@ -145,14 +145,17 @@ class _AsksAnew(_torch.TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 @contextmanager
-def _hooked(observer: _Observer) -> Iterator[None]:
-    """The observer in the place of the propagator, and what was there before after it."""
+def _hooked(observer: _Observer, fakes: Fakes) -> Iterator[None]:
+    """The observer in the place of the propagator, and nothing moved; what was there before after
+    it."""
     if not is_enabled():
-        with enabled(), _hooked(observer):
+        with enabled(), _hooked(observer, fakes):
             yield
         return
     install(observer.propagate)
+    _torch.install_redistribute(fakes.redistribute_with(_torch.installed_redistribute()))
     try:
         yield
     finally:
+        current_policy().install()
         install(propagate_sharding)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,11 @@ from torch.overrides import TorchFunctionMode
 from .. import _torch
 from .._torch import DTensor, DTensorSpec, FakeTensor, FakeTensorMode
 from ..errors import ShardpropError
+from ..execution import local_shape
+from ..kinds import has_strided
+from ..plans import Layout
+
+Redistribute = Callable[..., torch.Tensor]
 
 __all__ = ["Fakes", "standing_in", "without_gradients"]
 
@@ -71,9 +77,48 @@ class Fakes:
         meta = spec.tensor_meta
         if meta is None:
             raise ShardpropError(f"Expected specs with tensor metadata, got {spec}.")
+        shape, device = _shape_here(spec), spec.mesh.device_type
         with self._mode:
-            shape, device = _torch.local_shape(spec), spec.mesh.device_type
             return _torch.dtensor_of(torch.empty(shape, dtype=meta.dtype, device=device), spec)
+
+    def redistribute_with(self, otherwise: Redistribute) -> Redistribute:
+        """Stands in for what carries out redistributions: of fake tensors only the shape changes.
+
+        torch's own would not do, since it reads offsets of strided shards out of tensors; and where
+        it does, it takes as long as the plan is long. What is not of this run goes to `otherwise`.
+        """
+        thread = threading.get_ident()
+
+        def redistribute_local_tensor(
+            local_tensor: torch.Tensor,
+            current_spec: DTensorSpec,
+            target_spec: DTensorSpec,
+            **options: Any,
+        ) -> torch.Tensor:
+            is_fake = isinstance(local_tensor, FakeTensor)
+            is_ours = (
+                local_tensor.fake_mode is self._mode  # type: ignore[attr-defined]
+                if is_fake
+                else threading.get_ident() == thread
+            )
+            if not is_ours:
+                return otherwise(local_tensor, current_spec, target_spec, **options)
+            shape = _shape_here(target_spec)
+            with self._mode:
+                return torch.empty(shape, dtype=local_tensor.dtype, device=local_tensor.device)
+
+        return redistribute_local_tensor
+
+
+def _shape_here(spec: DTensorSpec) -> Sequence[int]:
+    """What this rank holds. (torch reads the offsets of strided shards out of tensors.)"""
+    if spec.mesh.get_coordinate() is None:
+        return (0,)
+    if spec.shard_order is not None and not has_strided(spec.placements):
+        order = tuple((entry.tensor_dim, entry.mesh_dims) for entry in spec.shard_order)
+        return local_shape(Layout(spec.placements, order), spec.shape, spec.mesh)
+    with _torch.no_modes():
+        return _torch.local_shape(spec)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ _MOST_ROWS = 12
 _MOST_REJECTIONS = 8
 _MOST_CANDIDATES = 5
 _MOST_ELEMENTS = 8
+_MOST_DECISIONS = 16
 _MOST_OF_A_LINE = 98
 
 
@@ -35,8 +36,10 @@ def decision_text(decision: DecisionExplanation, width: int) -> str:
     return "\n".join("\n".join(lines) for lines in map(list, sections) if lines)
 
 
-def summary_text(decisions: Sequence[DecisionExplanation]) -> str:
-    """A line for each decision of a program."""
+def summary_text(decisions: Sequence[DecisionExplanation], every: bool) -> str:
+    """A line for each decision of a program; of many, only for those that move something or fail,
+    unless `every` is asked for."""
+    every = every or len(decisions) <= _MOST_DECISIONS
     rows = [
         (
             str(number),
@@ -48,8 +51,12 @@ def summary_text(decisions: Sequence[DecisionExplanation]) -> str:
             ),
         )
         for number, decision in enumerate(decisions)
+        if every or decision.moves or decision.error or decision.total_us
     ]
-    return "\n".join(columns(("#", "op", "us", "moves"), rows, right=(0, 2)))
+    lines = columns(("#", "op", "us", "moves"), rows, right=(0, 2))
+    if len(rows) < len(decisions):
+        lines.append(f"  {len(decisions) - len(rows)} more move nothing")
+    return "\n".join(lines)
 
 
 def _head(decision: DecisionExplanation) -> Iterator[str]:

@@ -17,8 +17,9 @@ from torch.distributed.tensor.parallel import (
 )
 
 import shardprop
+from shardprop import _torch
 
-from ..specs import R, S, spec_of
+from ..specs import P, R, S, spec_of
 from .meshes import named_mesh
 from .schema import validate
 
@@ -105,6 +106,42 @@ def test_nothing_of_a_module_is_touched(policy: str) -> None:
     after = model(x)
     assert after.placements == (Replicate(),)
     assert after.to_local().isfinite().all()
+
+
+def test_strided_shards_are_moved_without_a_look_at_their_offsets(policy: str) -> None:
+    """Attention whose heads are sharded over one mesh dim and whose sequence over another: views
+    leave strided shards, which torch moves by offsets that it reads out of tensors."""
+    mesh = named_mesh(sp=2, tp=2)
+    x = distribute_tensor(torch.randn(4, 8, 64), mesh, [Shard(1), Shard(2)])
+
+    def scores(x: torch.Tensor) -> torch.Tensor:
+        heads = x.view(4, 8, 8, 8).transpose(1, 2)
+        return torch.matmul(heads, heads.transpose(-1, -2)).softmax(-1)
+
+    explanation = shardprop.explain(scores, x)
+    (product,) = [each for each in explanation.decisions if each.op == "aten.bmm.default"]
+    assert any("_S(" in operand.layout for operand in product.operands)
+    assert product.moves and explanation.decisions[-1].op == "aten._softmax.default"
+
+
+def test_of_many_decisions_the_text_has_those_that_move_something() -> None:
+    def often(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(20):
+            x = torch.relu(x)
+        return x
+
+    explanation = shardprop.explain(often, spec_of(named_mesh(tp=4), (8, 16), (P,)))
+    assert len(explanation.decisions) == 20
+    assert str(explanation).count("aten.relu.default") == 2
+    assert "19 more move nothing" in str(explanation)
+    assert explanation.text(every=True).count("aten.relu.default") == 40
+
+
+def test_what_carries_out_redistributions_is_as_before(policy: str) -> None:
+    is_torchs = policy != "optimal"
+    assert (_torch.installed_redistribute() is _torch.torch_redistribute) == is_torchs
+    shardprop.explain(torch.relu, spec_of(named_mesh(tp=4), (8, 16), (P,)))
+    assert (_torch.installed_redistribute() is _torch.torch_redistribute) == is_torchs
 
 
 def test_gradients_of_tensors_that_a_function_closes_over_are_as_before() -> None:
