@@ -14,7 +14,7 @@ from .asking import Answer, Asked, Decided, output_names
 from .model import Candidate, Row
 from .reasons import Field, reason_for
 from .rejections import Refusal, Table, rejections_of
-from .words import dim_names, placements_text, spec_text
+from .words import dim_names, placements_text, spec_text, us_text
 
 __all__ = ["answer_by_rows"]
 
@@ -83,9 +83,6 @@ def _with_winner(
         candidates = _candidates(ranking, prepared.outputs)
     else:
         candidates = _repriced(asked, planner, prepared, ranking, choice)[:limit]
-    if not candidates:
-        candidates = (_of_choice(choice),)
-        notes.append("There are too many strategies to list: only the winner is shown.")
     if without is not None:
         notes.append(f"Policy 'optimal' has no answer ({without}): torch's is taken.")
     if choice.output_cost:
@@ -95,13 +92,23 @@ def _with_winner(
         )
     field = Field(
         candidates,
-        valid=max(ranking.valid, 1),
+        valid=ranking.valid,
         ties=ranking.ties if planner is None else None,
         operands=asked.operands[: asked.question.positional],
         dim_names=dim_names(prepared.mesh),
         prefers_still=not asked.question.is_element,
     )
-    reason, why = reason_for(field)
+    if candidates:
+        reason, why = reason_for(field)
+    else:
+        candidates = (_of_choice(choice),)
+        reason, why = (
+            "least cost",
+            (
+                f"The winner costs {us_text(choice.cost)}. There are too many strategies to list the "
+                "others."
+            ),
+        )
     return answer._replace(
         choice=choice,
         candidates=candidates,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -214,6 +215,63 @@ def test_weighed_outputs_are_mentioned() -> None:
         decision = shardprop.propagate(aten.mm.default, x, w)
     assert found.candidates[0].operands == decision.operands
     assert any("outputs were weighed" in note for note in found.notes) == (decision.output_cost > 0)
+
+
+def test_of_too_many_strategies_only_the_winner_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    mesh = named_mesh(tp=4)
+    monkeypatch.setattr("shardprop.explanation.by_rows._MOST_REPRICED", 2)
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
+        found = explained(
+            aten.mm.default, spec_of(mesh, (64, 64), (S(0),)), spec_of(mesh, (64, 64), (S(0),))
+        )
+    assert len(found.candidates) == 1 and found.valid == 8
+    assert found.reason == "least cost" and "too many strategies" in found.why
+    assert found.moves
+
+
+@pytest.fixture
+def scaled() -> Iterator[object]:
+    """An op that writes into its first operand, with a rule of the program's."""
+    with torch.library._scoped_library("shardprop_explained", "DEF") as library:
+        library.define("scale_into(Tensor(a!) x, Tensor by) -> ()")
+        torch.library.register_fake(
+            "shardprop_explained::scale_into", lambda x, by: None, lib=library
+        )
+        with shardprop.temporary_rules():
+            yield torch.ops.shardprop_explained.scale_into.default
+
+
+def test_an_operand_that_a_registered_op_writes_into_cannot_move(scaled: object) -> None:
+    mesh = named_mesh(tp=4)
+    shardprop.register_rule(scaled, "m n, n -> ")
+    x, by = spec_of(mesh, (8, 8), (S(0),)), spec_of(mesh, (8,), (S(0),))
+    found = explained(scaled, x, by)
+    assert found.rule.origin == "registered"
+    assert "register_rule('m n, n ->" in found.rule.where and __file__ in found.rule.where
+    assert "row 0 on mesh dim tp: `x` would go from S(0) to R, but torch cannot move it" in [
+        rejection.text for rejection in found.rejections
+    ]
+    assert [move.name for move in found.moves] == ["by"]
+
+    failed = explained(scaled, spec_of(mesh, (8, 8), (P,)), by)
+    assert failed.error is not None and "redistribute before the call" in failed.error
+    assert {rejection.filter for rejection in failed.rejections} == {"fixed"}
+
+
+def test_what_a_row_asks_of_sizes_is_told(scaled: object) -> None:
+    mesh = named_mesh(tp=4)
+
+    @shardprop.register_single_dim_rule(scaled)
+    def rule(op: object, args: object, kwargs: object) -> list[list[object]]:
+        return [[shardprop.ShardingPlaceholder(0, min_local=4), Replicate()]]
+
+    found = explained(scaled, spec_of(mesh, (8, 8), (R,)), spec_of(mesh, (8,), (R,)))
+    assert "register_single_dim_rule above test_what_a_row_asks" in found.rule.where
+    found = explained(scaled, spec_of(mesh, (8, 8), (S(0),)), spec_of(mesh, (8,), (R,)))
+    assert found.error is not None
+    texts = {each.filter: each.text for each in found.rejections}
+    assert set(texts) == {"fixed", "ask"}
+    assert texts["ask"].endswith("the rule asks more of S(0) of `x` than its size gives")
 
 
 def test_limit_bounds_the_candidates() -> None:
