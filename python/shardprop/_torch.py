@@ -46,6 +46,7 @@ from torch.distributed.tensor import (
     _decompositions,
     _dispatch,
     _op_schema,
+    _random,
     _redistribute,
     _utils,
 )
@@ -413,6 +414,30 @@ def comes_apart_above(op: OpOverload) -> bool:
     key = torch._C.DispatchKey
     is_composite = has_kernel(name, key.CompositeImplicitAutograd)
     return is_composite and not (has_kernel(name, key.CPU) or has_kernel(name, key.CUDA))
+
+
+class _NoRandomState:
+    """In the place of what gives each rank its random numbers: it leaves the generator alone."""
+
+    distribute_region_enabled = False
+
+    def _distribute_region(self, *_: object, **__: object) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+@contextmanager
+def without_random_state() -> Iterator[None]:
+    """Random ops on DTensors draw from the generator as it is in the block, whatever a rank holds.
+
+    torch would make what gives each rank its numbers when it meets the first such op, and have the
+    ranks agree on a seed, which is a collective.
+    """
+    before = _random._rng_tracker
+    _random._rng_tracker = _NoRandomState()  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        _random._rng_tracker = before
 
 
 # --- metadata of outputs ----------------------------------------------------------------------

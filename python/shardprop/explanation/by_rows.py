@@ -102,13 +102,8 @@ def _with_winner(
         reason, why = reason_for(field)
     else:
         candidates = (_of_choice(choice),)
-        reason, why = (
-            "least cost",
-            (
-                f"The winner costs {us_text(choice.cost)}. There are too many strategies to list the "
-                "others."
-            ),
-        )
+        reason = "least cost"
+        why = f"The winner costs {us_text(choice.cost)}; there are too many others to list them."
     return answer._replace(
         choice=choice,
         candidates=candidates,

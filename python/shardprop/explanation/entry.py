@@ -81,8 +81,11 @@ def _explained(observed: Observed) -> list[DecisionExplanation]:
 
 
 def _name(function: Any) -> str:
-    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
-    return str(name or (function if isinstance(function, OpOverload) else type(function).__name__))
+    if isinstance(function, OpOverload):
+        return str(function)
+    name = str(getattr(function, "__qualname__", "")) or type(function).__name__
+    # Functions of torch's own have a class of C++ for their home.
+    return name.rpartition(".")[2] if name.startswith("_") else name
 
 
 def _schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpSchema:

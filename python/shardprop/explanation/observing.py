@@ -56,6 +56,7 @@ def observe(
         stack.enter_context(_hooked(observer, fakes))
         stack.enter_context(_torch.no_modes())
         stack.enter_context(without_gradients())
+        stack.enter_context(_torch.without_random_state())
         stack.enter_context(torch.random.fork_rng(devices=_generators()))
         args, kwargs = fakes.in_place_of((list(args), dict(kwargs)))
         stack.enter_context(standing_in(fakes, function, args, kwargs))

@@ -9,7 +9,15 @@ from collections.abc import Iterator
 import pytest
 import torch
 from torch import nn
-from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import (
+    DTensor,
+    Partial,
+    Replicate,
+    Shard,
+    _dispatch,
+    _random,
+    distribute_tensor,
+)
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
@@ -164,13 +172,18 @@ def test_what_is_written_in_place_stays_as_it_was() -> None:
     assert torch.equal(x.to_local(), torch.ones(2, 16))
 
 
-@pytest.mark.filterwarnings("ignore:DTensor random operators")
-def test_random_ops_leave_the_generator_alone() -> None:
+def test_random_ops_leave_the_generator_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def agree(*_: object) -> None:
+        raise AssertionError("the ranks would agree on a seed, which is a collective")
+
+    monkeypatch.setattr(_dispatch, "is_rng_supported_mesh", lambda mesh: True)
+    monkeypatch.setattr(_random, "OffsetBasedRNGTracker", agree)
     x = spec_of(named_mesh(tp=4), (8, 16), (S(0),))
-    state = torch.get_rng_state()
+    state, tracker = torch.get_rng_state(), _random._rng_tracker
     explanation = shardprop.explain(nn.Dropout(0.5), x)
     assert torch.equal(torch.get_rng_state(), state)
-    assert explanation.decisions
+    assert _random._rng_tracker is tracker
+    assert any("bernoulli" in decision.op for decision in explanation.decisions)
 
 
 def test_the_op_without_a_decision_is_the_last() -> None:
