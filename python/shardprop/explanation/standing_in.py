@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
+import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -126,11 +128,16 @@ def standing_in(
     fakes: Fakes, function: Callable[..., Any], args: Any, kwargs: Any
 ) -> Iterator[None]:
     """Fake parameters and buffers in the modules that the function, or its arguments, bring with
-    them, for as long as the block lasts."""
+    them, for as long as the block lasts.
+
+    Raises:
+        ShardpropError: a module that ``fully_shard`` was applied to.
+    """
     modules = [*_modules_of(function)]
     modules += [leaf for leaf in _torch.tree_leaves((args, kwargs)) if isinstance(leaf, nn.Module)]
     slots: list[tuple[Any, str, torch.Tensor]] = []
     for module in dict.fromkeys(inner for outer in modules for inner in outer.modules()):
+        _refuse_fully_sharded(module)
         for table in (module._parameters, module._buffers):
             for name, tensor in table.items():
                 if tensor is not None:
@@ -144,17 +151,24 @@ def standing_in(
             table[name] = tensor
 
 
+def _refuse_fully_sharded(module: nn.Module) -> None:
+    """Such a module swaps its parameters for gathered ones as it runs, and would keep fake ones."""
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    if fsdp is not None and isinstance(module, fsdp.FSDPModule):
+        raise ShardpropError(
+            "Expected modules that keep their parameters as they run, got "
+            f"{type(module).__name__}, which fully_shard was applied to. Explain the module as it "
+            "was before that, or trace a real run with shardprop.trace()."
+        )
+
+
 def _modules_of(function: Any) -> Iterator[nn.Module]:
     """The modules that a function has at hand: itself, its owner, what it closes over, and the
     globals that it names."""
     while isinstance(function, functools.partial):
         yield from _among((*function.args, *function.keywords.values()))
         function = function.func
-    if isinstance(function, nn.Module):
-        yield function
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, nn.Module):
-        yield owner
+    yield from _among((function, getattr(function, "__self__", None)))
     code = getattr(function, "__code__", None)
     if code is None:
         return
@@ -168,7 +182,18 @@ def _modules_of(function: Any) -> Iterator[nn.Module]:
 
 
 def _among(values: Sequence[Any]) -> Iterator[nn.Module]:
-    yield from (value for value in values if isinstance(value, nn.Module))
+    """The modules among values, in lists of theirs, and in what objects hold by name."""
+    for value in values:
+        if isinstance(value, nn.Module):
+            yield value
+            continue
+        held = value if isinstance(value, (list, tuple)) else _attributes(value)
+        yield from (each for each in held if isinstance(each, nn.Module))
+
+
+def _attributes(value: Any) -> Sequence[Any]:
+    # Not those of other Python modules, of which one may be a global of the function.
+    return () if isinstance(value, types.ModuleType) else [*getattr(value, "__dict__", {}).values()]
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 from torch import nn
+from torch._subclasses import FakeTensor
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import (
     DTensor,
     Partial,
@@ -152,6 +154,22 @@ def test_what_carries_out_redistributions_is_as_before(policy: str) -> None:
     assert (_torch.installed_redistribute() is _torch.torch_redistribute) == is_torchs
 
 
+def test_modules_are_found_where_a_program_keeps_them() -> None:
+    class Trainer:
+        def __init__(self) -> None:
+            self.model = _mlp()
+
+        def step(self, x: torch.Tensor) -> torch.Tensor:
+            for parameter in self.model.parameters():
+                assert isinstance(parameter._local_tensor, FakeTensor)
+            return self.model(x)
+
+    trainer = Trainer()
+    assert shardprop.explain(trainer.step, torch.randn(4, 16)).decisions
+    assert shardprop.explain(lambda x: trainer.step(x), torch.randn(4, 16)).decisions
+    assert not any(isinstance(p._local_tensor, FakeTensor) for p in trainer.model.parameters())
+
+
 def test_gradients_of_tensors_that_a_function_closes_over_are_as_before() -> None:
     mesh = named_mesh(tp=4)
     w = distribute_tensor(torch.randn(16, 8), mesh, [Shard(0)]).requires_grad_()
@@ -217,6 +235,14 @@ def test_values_are_not_to_be_had(function: object) -> None:
     x = distribute_tensor(torch.randn(8, 16), named_mesh(tp=4), [Replicate()])
     with pytest.raises(shardprop.ShardpropError, match=r"shardprop\.trace\(\)"):
         shardprop.explain(function, x)
+
+
+def test_a_module_that_swaps_its_parameters_is_refused_and_stays_whole() -> None:
+    model = nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 16))
+    fully_shard(model, mesh=named_mesh(dp=4))
+    with pytest.raises(shardprop.ShardpropError, match="which fully_shard was applied to"):
+        shardprop.explain(lambda x: model(x), torch.randn(4, 16))
+    assert model(torch.randn(4, 16)).shape == (4, 16)
 
 
 def test_what_cannot_be_called_is_refused() -> None:
