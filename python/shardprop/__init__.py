@@ -52,6 +52,7 @@ __all__ = [
     "is_enabled",
     "load_topology",
     "plan",
+    "plot_layout",
     "propagate",
     "propagate_toward",
     "redistribute_cost",
@@ -66,14 +67,17 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import graph
+    from .pictures import plot_layout
 else:
 
     def __getattr__(name: str) -> object:
-        """`graph`, when it is first asked for: a program that only dispatches does without it."""
-        if name == "graph":
-            import importlib
+        """What a program that only dispatches does without, when it is first asked for."""
+        import importlib
 
+        if name == "graph":
             return importlib.import_module(".graph", __name__)
+        if name == "plot_layout":
+            return importlib.import_module(".pictures", __name__).plot_layout
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
