@@ -10,7 +10,7 @@ from .._torch import DeviceMesh, DTensor, DTensorSpec
 from ..errors import ShardpropError
 from ..plans import Layout
 from ..redistribute_hook import layout_text
-from .geometry import Block, blocks
+from .geometry import Block, Cut, blocks, cuts_of
 
 __all__ = ["Subject", "mesh_dim_names", "subject_of", "subject_of_layout"]
 
@@ -35,6 +35,11 @@ class Subject:
     def blocks(self) -> list[Block]:
         """What each rank holds."""
         return blocks(self.layout, self.shape, self.mesh_shape)
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """The cuts of the tensor in the order in which they are made."""
+        return cuts_of(self.layout, len(self.shape), self.mesh_shape)
 
     @property
     def text(self) -> str:

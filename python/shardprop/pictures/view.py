@@ -103,10 +103,13 @@ def drawn_dims(subjects: Sequence[Subject], dims: Sequence[int] | None) -> tuple
             )
         return tuple(dims)
 
+    cut = [
+        {c.tensor_dim for c in s.cuts if s.mesh_shape[c.mesh_dim] > 1 and shape[c.tensor_dim] > 1}
+        for s in subjects
+    ]
+
     def weight(dim: int) -> tuple[int, int, int]:
-        whole = ((0, shape[dim]),) if shape[dim] else ()
-        cut = sum(any(b.intervals[dim] != whole for b in s.blocks) for s in subjects)
-        return -cut, -shape[dim], dim
+        return -sum(dim in each for each in cut), -shape[dim], dim
 
     return tuple(sorted(sorted(range(len(shape)), key=weight)[:2]))
 
