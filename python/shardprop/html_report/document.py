@@ -28,7 +28,7 @@ def document(trace: dict[str, Any]) -> dict[str, Any]:
     return {
         "about": _about(trace),
         "footer": _footer(trace["versions"]),
-        "summary": _summary(trace["summary"]),
+        "summary": _summary(trace),
         "dearest": _dearest(trace, places),
         "timeline": _timeline(trace, places),
         "plans": _plans(trace, places),
@@ -51,17 +51,20 @@ def _about(trace: dict[str, Any]) -> str:
     return " · ".join([*parts, f"traced for {us_text(trace['summary']['wall_seconds'] * 1e6)}"])
 
 
-def _summary(summary: dict[str, Any]) -> list[list[str]]:
+def _summary(trace: dict[str, Any]) -> list[list[str]]:
     """Per figure its value, its name, and what more there is to say."""
+    summary = trace["summary"]
     asked = summary["hits"] + summary["misses"]
     share = f"{100 * summary['hits'] / asked:.0f} % of {asked:,}" if asked else "nothing was asked"
     deciders = summary["deciders"]
     redistributions = summary["implicit"] + summary["explicit"]
+    implicit = [each for each in trace["redistributions"] if not each["explicit"]]
+    implicit_us = sum(each["count"] * each["us"] for each in implicit)
     figures = [
         [
             us_text(summary["us"]),
             "modelled communication",
-            f"{summary['collectives']:,} collectives",
+            f"{summary['collectives']:,} collectives, {us_text(implicit_us)} implicit",
         ],
         [bytes_text(summary["wire_bytes"]), "sent by a rank", ""],
         [

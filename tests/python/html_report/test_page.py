@@ -124,6 +124,7 @@ def test_a_large_trace_stays_small() -> None:
 
 def test_the_summary_counts() -> None:
     found = {name: (value, more) for value, name, more in data_of(page(small()))["summary"]}
+    assert found["modelled communication"] == ("120 us", "8 collectives, 120 us implicit")
     assert found["redistributions"] == ("9", "8 implicit, 1 asked for")
     assert found["decisions"] == ("6", "4 by core, 1 by torch, 1 by fallback")
     assert found["without an answer"][0] == "1"

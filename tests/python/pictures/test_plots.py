@@ -133,7 +133,7 @@ def explained(*prices: tuple[float, float], considered: int | None = None) -> Si
     )
     return SimpleNamespace(
         op="aten.mm.default",
-        operands=(SimpleNamespace(name="self"), SimpleNamespace(name="m$at$2")),
+        operands=(SimpleNamespace(name="self"), SimpleNamespace(name="mat2")),
         candidates=candidates,
         considered=len(prices) if considered is None else considered,
         reason="first of equal cost",
@@ -149,7 +149,7 @@ def test_the_landscape_stacks_operands_and_marks_winner_and_ties(pyplot, tmp_pat
     assert starts == [10.0, 0.0, 40.0]
     assert ax.get_yticklabels()[0].get_text() == "S(0)R, RS(1) → S(0)R, none"
     assert "6 more strategies are not shown" in ax.get_xlabel()
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["self", "m$at$2"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["self", "mat2"]
     assert saved(ax, tmp_path / "landscape.png").startswith(b"\x89PNG")
 
 
