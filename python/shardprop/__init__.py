@@ -44,6 +44,7 @@ __all__ = [
     "Strategy",
     "Topology",
     "TorchTopology",
+    "Trace",
     "calibrate",
     "clear_caches",
     "disable",
@@ -54,6 +55,7 @@ __all__ = [
     "is_enabled",
     "load_topology",
     "plan",
+    "plot_layout",
     "propagate",
     "propagate_toward",
     "redistribute_cost",
@@ -63,23 +65,32 @@ __all__ = [
     "stats",
     "strategies",
     "temporary_rules",
+    "trace",
     "unregister",
 ]
 
 if TYPE_CHECKING:
     from . import graph
     from .explanation import Explanation, explain
+    from .pictures import plot_layout
+    from .tracing import Trace, trace
 else:
     # Where names are that a program which only dispatches does without.
-    _LATER = {"Explanation": "explanation", "explain": "explanation"}
+    _LATER = {
+        "Explanation": "explanation",
+        "Trace": "tracing",
+        "explain": "explanation",
+        "plot_layout": "pictures",
+        "trace": "tracing",
+    }
 
     def __getattr__(name: str) -> object:
         """`graph` and what `_LATER` names, when they are first asked for."""
-        if name == "graph" or name in _LATER:
-            import importlib
+        import importlib
 
-            if name == "graph":
-                return importlib.import_module(".graph", __name__)
+        if name == "graph":
+            return importlib.import_module(".graph", __name__)
+        if name in _LATER:
             return getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1118,3 +1118,26 @@ def opinfos(sizes: Mapping[str, int]) -> Iterator[list[Any]]:
 def dtensor_of(local_tensor: torch.Tensor, spec: DTensorSpec) -> DTensor:
     """What a rank holds, as a DTensor without a gradient."""
     return DTensor(local_tensor.detach(), spec, requires_grad=False)  # type: ignore[no-untyped-call]
+
+
+def layout_of(
+    spec: DTensorSpec,
+) -> tuple[tuple[Placement, ...], tuple[tuple[int, tuple[int, ...]], ...]]:
+    """The placements and the shard order of a spec, strided shards read as the spec says.
+
+    Where they stand for a shard order they come back as plain shards in that order; if there is no
+    such order, they stay, and cut from left to right.
+    """
+    if not spec.use_strided_shard_as_shard_order:
+        return spec.placements, _plain_order(spec.shard_order)
+    order = DTensorSpec._maybe_convert_StridedShard_to_shard_order(spec.placements, spec.mesh)
+    if order is None:
+        return spec.placements, ()
+    plain = (Shard(p.dim) if isinstance(p, StridedShard) else p for p in spec.placements)
+    return tuple(plain), _plain_order(order)
+
+
+def _plain_order(
+    order: Sequence[ShardOrderEntry] | None,
+) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    return tuple((entry.tensor_dim, tuple(entry.mesh_dims)) for entry in order or ())

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ._torch import Placement
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Layout", "Step"]
 
@@ -21,6 +26,33 @@ class Layout:
 
     placements: tuple[Placement, ...]
     shard_order: tuple[tuple[int, tuple[int, ...]], ...]
+
+    def plot(
+        self,
+        shape: Sequence[int],
+        mesh_shape: Sequence[int],
+        *,
+        mesh_dim_names: Sequence[str] | None = None,
+        dims: Sequence[int] | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Which rank holds which block of a tensor; `pictures.plot_layout` says what is drawn.
+
+        Args:
+            shape: The shape of the whole tensor.
+            mesh_shape: How many ranks there are along each mesh dim.
+            mesh_dim_names: One for each mesh dim; None: their numbers.
+            dims: The tensor dims to draw, as rows and columns.
+            ax: Where to draw; None: in a new figure.
+
+        Raises:
+            ShardpropError: matplotlib is not installed (extra ``plot``), or tensor, mesh and layout
+                do not fit together.
+        """
+        from .pictures.layout_picture import plot_subject
+        from .pictures.subject import subject_of_layout
+
+        return plot_subject(subject_of_layout(self, shape, mesh_shape, mesh_dim_names), dims, ax)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -13,6 +15,9 @@ from .errors import ShardpropError
 from .execution import local_shape, run
 from .plans import Step
 from .redistribute_hook import plan_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Plan"]
 
@@ -80,6 +85,21 @@ class Plan:
         if mesh.get_coordinate() is None:
             return local_tensor
         return run(self.steps, local_tensor, mesh, self.src.shape)
+
+    def plot(self, *, dims: Sequence[int] | None = None, ax: Axes | None = None) -> Axes:
+        """The layouts it passes through, drawn; `pictures.plot_plan` says how.
+
+        Args:
+            dims: The tensor dims to draw, as rows and columns.
+            ax: Where to draw; None: in a new figure.
+
+        Raises:
+            ShardpropError: matplotlib is not installed (extra ``plot``), or `dims` are not of the
+                tensor.
+        """
+        from .pictures.plan_picture import plot_plan
+
+        return plot_plan(self, dims=dims, ax=ax)
 
     def _check(self, local: object) -> None:
         if not isinstance(local, torch.Tensor) or isinstance(local, DTensor):

@@ -1,0 +1,112 @@
+// The sections of the page, each from its part of the document.
+
+const report = JSON.parse(document.getElementById("data").textContent);
+const section = (name) => document.getElementById(name);
+const none = (text) => element("p", { class: "empty" }, text);
+
+function withSoft(text, soft) {
+  const parts = typeof text === "string" ? breakable(text) : [text];
+  return soft ? [...parts, element("span", { class: "soft" }, ...breakable(soft))] : parts;
+}
+
+function showSummary() {
+  section("about").textContent = report.about;
+  document.querySelector("footer").textContent = report.footer;
+  section("summary").append(...report.summary.map(([value, name, more]) =>
+    element("div", { class: "figure" }, element("b", {}, value), element("span", {}, name), more ? element("small", {}, more) : null)));
+}
+
+function showDearest() {
+  const rows = report.dearest;
+  section("dearest").append(rows.length === 0 ? none("There was none.") : makeTable("Dearest implicit collectives", [
+    { title: "Op and operand", value: (row) => row.op, wrap: true, show: (row) => withSoft(row.op, row.operand && `operand ${row.operand}`) },
+    { title: "Redistribution", value: (row) => row.text, show: (row) => withSoft(element("code", {}, row.text), row.kinds) },
+    { title: "Where", value: (row) => row.where, wrap: true, show: (row) => withSoft(element("code", {}, ...breakable(row.where)), row.module) },
+    { title: "Times", number: true, value: (row) => row.count, show: (row) => countText(row.count) },
+    { title: "Sent by a rank", number: true, value: (row) => row.bytes, show: (row) => bytesText(row.bytes) },
+    { title: "Modelled time", number: true, meter: true, value: (row) => row.us, show: (row) => usText(row.us) },
+  ], rows).node);
+}
+
+function showTimeline() {
+  const { kinds, events, lanes, bars, dropped } = report.timeline;
+  if (bars.length === 0) return section("timeline").append(none("Nothing was communicated."));
+  let at = 0;
+  const made = bars.map(([event, kind, of, us, bytes]) => {
+    const bar = { event: events[event], kind: kinds[kind], lanes: of, over: of.map((lane) => lanes[lane]).join(", "), start: at, us, bytes };
+    at += us;
+    return bar;
+  });
+  const of = lanes.map((name, index) => ({ name, bars: made.filter((bar) => bar.lanes.includes(index)) }));
+  section("timeline").append(...makeTimeline({ bars: made, lanes: of, end: at }));
+  if (dropped) section("timeline").append(none(`${countText(dropped)} later ones are left out.`));
+}
+
+function showMoves() {
+  const plans = report.plans;
+  if (plans.length === 0) return section("moves").append(none("Nothing was redistributed."));
+  const portion = 8;
+  const host = element("div");
+  const more = element("button", { type: "button", class: "more", onclick: show });
+  let shown = 0;
+  function show() {
+    host.append(...plans.slice(shown, shown + portion).map(planCard));
+    shown = Math.min(shown + portion, plans.length);
+    more.textContent = `Show ${Math.min(portion, plans.length - shown)} more of ${countText(plans.length - shown)}`;
+    more.hidden = shown === plans.length;
+  }
+  show();
+  section("moves").append(pendingPattern(), host, more);
+}
+
+function showDecisions() {
+  const rows = report.decisions;
+  if (rows.length === 0) return section("decisions").append(none("None was asked for."));
+  const table = makeTable("Decisions by module and op", [
+    { title: "Module", value: (row) => row.module, wrap: true, show: (row) => withSoft(row.module || "(outside any module)", row.backward ? "backward" : "") },
+    { title: "Op", value: (row) => row.op, wrap: true, show: (row) => withSoft(element("code", {}, ...breakable(row.op)), row.where) },
+    { title: "Decided by", value: (row) => row.decider, show: (row) => withSoft(row.decider, row.reason) },
+    { title: "Decisions", number: true, value: (row) => row.count, show: (row) => (row.count ? countText(row.count) : "–") },
+    { title: "Took", number: true, value: (row) => row.seconds, show: (row) => (row.count ? usText(row.seconds * 1e6) : "–") },
+    { title: "Moved", number: true, value: (row) => row.moved, show: (row) => (row.moved ? countText(row.moved) : "–") },
+    { title: "Sent by a rank", number: true, value: (row) => row.bytes, show: (row) => (row.moved ? bytesText(row.bytes) : "–") },
+    { title: "Modelled time", number: true, meter: true, value: (row) => row.us, show: (row) => (row.moved ? usText(row.us) : "–") },
+  ], rows, 7);
+  const search = element("input", { type: "search", placeholder: "module, op, file or reason", "aria-label": "Search decisions" });
+  const deciders = [...new Set(rows.map((row) => row.decider))].sort();
+  const decider = element("select", { "aria-label": "Decided by" }, element("option", { value: "" }, "anyone"),
+    ...deciders.map((name) => element("option", { value: name }, name)));
+  const found = element("span", { class: "found", role: "status" });
+  function keep() {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const kept = rows.filter((row) => {
+      const text = [row.module, row.op, row.where, row.reason, row.backward ? "backward" : ""].join(" ").toLowerCase();
+      return (!decider.value || row.decider === decider.value) && words.every((word) => text.includes(word));
+    });
+    found.textContent = `${plural(kept.length, "row")} of ${countText(rows.length)}`;
+    table.keep(kept);
+  }
+  search.addEventListener("input", keep);
+  decider.addEventListener("change", keep);
+  keep();
+  section("decisions").append(element("div", { class: "tools" }, element("label", {}, "Search ", search),
+    element("label", {}, "Decided by ", decider), found), table.node);
+}
+
+function showFallbacks() {
+  const rows = report.fallbacks;
+  section("fallbacks").append(rows.length === 0 ? none("There was none: the core decided everything.") : makeTable("Fallbacks", [
+    { title: "Op", value: (row) => row.op, wrap: true, show: (row) => [element("code", {}, ...breakable(row.op))] },
+    { title: "Left to", value: (row) => row.decider },
+    { title: "Why", value: (row) => row.reason, wrap: true },
+    { title: "Decisions", number: true, value: (row) => row.count, show: (row) => countText(row.count) },
+    { title: "Took", number: true, value: (row) => row.seconds, show: (row) => usText(row.seconds * 1e6) },
+  ], rows, 3).node);
+}
+
+showSummary();
+showDearest();
+showTimeline();
+showMoves();
+showDecisions();
+showFallbacks();
