@@ -61,19 +61,26 @@ __all__ = [
     "stats",
     "strategies",
     "temporary_rules",
+    "trace",
     "unregister",
 ]
 
 if TYPE_CHECKING:
     from . import graph
+    from .tracing import trace
 else:
 
     def __getattr__(name: str) -> object:
-        """`graph`, when it is first asked for: a program that only dispatches does without it."""
-        if name == "graph":
-            import importlib
+        """What is loaded when it is first asked for: a program that only dispatches does without.
 
+        `graph` is a module, `trace` a function of one.
+        """
+        import importlib
+
+        if name == "graph":
             return importlib.import_module(".graph", __name__)
+        if name == "trace":
+            return importlib.import_module(".tracing", __name__).trace
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

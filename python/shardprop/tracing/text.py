@@ -1,0 +1,169 @@
+"""The report of a trace for a terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ..redistribute_hook import plan_text
+from .model import Place
+from .rows import ModuleRow, MoveRow
+
+if TYPE_CHECKING:
+    from .report import Trace
+
+__all__ = ["report_text"]
+
+_MODULE_ROWS = 40
+_REASONS = 10
+
+
+def report_text(trace: Trace, width: int, dearest: int) -> str:
+    """Summary, modules and ops, the dearest redistributions, what was left to torch."""
+    parts = [[*_summary(trace)]]
+    parts.append([*_modules(trace.by_module())])
+    parts.append([*_dearest(trace.dearest(dearest))])
+    parts.append([*_left(trace)])
+    return "\n\n".join("\n".join(_cut(line, width) for line in part) for part in parts if part)
+
+
+def _cut(line: str, width: int) -> str:
+    line = line.rstrip()
+    return line if len(line) <= width else line[: width - 3] + "..."
+
+
+def _summary(trace: Trace) -> Iterator[str]:
+    deciders = trace.deciders()
+    moves = trace.moves()
+    implicit = sum(row.count for row in moves if not row.explicit)
+    explicit = sum(row.count for row in moves if row.explicit)
+    collectives = sum(row.collectives * row.count for row in moves)
+    sent = sum(row.total_wire_bytes for row in moves)
+    us = sum(row.total_us for row in moves)
+    unpriced = sum(row.count for row in moves if row.plan is None)
+    yield f"shardprop trace: {trace.wall_seconds:.3f} s, {_ms(trace.seconds)} in propagation"
+    yield (
+        f"  decisions        {len(trace.decisions)}: {deciders['core']} by the core, "
+        f"{deciders['torch']} by torch (no rule), {deciders['fallback']} fallbacks"
+    )
+    errors = sum(decision.error is not None for decision in trace.decisions)
+    if errors:
+        yield f"  errors           {errors} of them ended in an error"
+    yield f"  torch's cache    {trace.hits} hits, {trace.misses} misses"
+    yield (
+        f"  redistributions  {implicit} implicit, {explicit} explicit: {collectives} collectives, "
+        f"{_bytes(sent)} sent by a rank, {us:.1f} us modelled"
+    )
+    if unpriced:
+        yield f"  not priced       {unpriced} redistributions whose plan cannot be shown"
+    if trace.dropped:
+        yield f"  not held         {trace.dropped} events past the limit"
+
+
+def _modules(rows: Sequence[ModuleRow]) -> Iterator[str]:
+    if not rows:
+        return
+    heads = ("module", "op", "decisions", "ms", "moves", "collectives", "sent", "us")
+    table = [
+        (
+            _module(row.module, row.backward),
+            row.op.removeprefix("aten."),
+            str(row.decisions or "-"),
+            f"{1e3 * row.decision_seconds:.2f}" if row.decisions else "-",
+            str(row.redistributions or "-"),
+            str(row.collectives or "-"),
+            _bytes(row.wire_bytes) if row.wire_bytes else "-",
+            f"{row.us:.1f}" if row.redistributions else "-",
+        )
+        for row in sorted(rows, key=lambda row: (-row.us, -row.decision_seconds))[:_MODULE_ROWS]
+    ]
+    yield "By module and op, the dearest first (<- backward)"
+    yield from _table(heads, table, left=2)
+    if len(rows) > _MODULE_ROWS:
+        yield f"  ... and {len(rows) - _MODULE_ROWS} more: by_module()"
+
+
+def _dearest(rows: Sequence[MoveRow]) -> Iterator[str]:
+    if not rows:
+        return
+    yield "Dearest implicit redistributions"
+    for place, row in enumerate(rows, 1):
+        operand = f", operand {row.operand}" if row.operand else ""
+        price = f"{row.us:.1f} us" if row.plan else "no price"
+        times = f"{row.count} x " if row.count > 1 else ""
+        sent = f", {_bytes(row.wire_bytes)} sent" if row.plan else ""
+        yield f"{place:4}. {times}{price}{sent}  {row.op}{operand}"
+        yield f"      {_way(row)}"
+        yield f"      {_where(row.place)}"
+
+
+def _way(row: MoveRow) -> str:
+    """What moves, and by which collectives."""
+    meta = row.src.tensor_meta
+    tensor = "" if meta is None else f"{_shape(meta.shape)} {str(meta.dtype)[6:]}  "
+    if row.plan is None:
+        ends = "->".join("".join(map(str, spec.placements)) for spec in (row.src, row.dst))
+        return f"{tensor}{ends}  ({row.planned.note})"
+    names = row.src.mesh.mesh_dim_names or tuple(map(str, range(row.src.mesh.ndim)))
+    steps = row.plan.steps
+    if not steps:
+        return f"{tensor}nothing to do"
+    over = ", ".join(f"{s.kind} over {'+'.join(names[m] for m in s.mesh_dims)}" for s in steps)
+    return f"{tensor}{plan_text(steps)}  ({over})"
+
+
+def _left(trace: Trace) -> Iterator[str]:
+    for head, decider in (("torch, for lack of a rule", "torch"), ("torch, fallbacks", "fallback")):
+        reasons = trace.reasons(decider)
+        if not reasons:
+            continue
+        yield f"Left to {head}"
+        for reason, count in [*reasons.items()][:_REASONS]:
+            ops = {
+                d.op for d in trace.decisions if (d.decider, d.reason or "") == (decider, reason)
+            }
+            yield f"  {count:5}  {reason}: {', '.join(sorted(ops))}"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
+    """Columns as wide as they need; the first `left` begin at the left, the others end right."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows):
+        cells = [
+            cell.ljust(width) if index < left else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  " + "  ".join(cells)
+
+
+def _module(module: str, backward: bool) -> str:
+    return f"{module or '(none)'}{' <-' if backward else ''}"
+
+
+def _where(place: Place) -> str:
+    backward = ", backward" if place.backward else ""
+    module = f" in {place.module}" if place.module else ""
+    if not place.file:
+        return f"at no line of the program{module}{backward}"
+    file = os.path.relpath(place.file) if os.path.isabs(place.file) else place.file
+    shorter = min(file, place.file, key=len)
+    return f"{shorter}:{place.line} {place.function}{module}{backward}"
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.1f} ms"
+
+
+def _shape(shape: Sequence[object]) -> str:
+    return "[" + ", ".join(map(str, shape)) + "]"
+
+
+def _bytes(count: int) -> str:
+    """Bytes in the largest unit that leaves a number over 1."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
