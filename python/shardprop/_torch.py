@@ -861,7 +861,7 @@ def annotate_debug_mode(text: Callable[[], str]) -> None:
     """A line among the calls that DebugMode, where it is on, has noted."""
     mode = get_active_debug_mode()
     if mode is not None:
-        mode._handle_annotate(text())
+        mode._handle_annotate(text())  # type: ignore[no-untyped-call]
 
 
 # --- steps of a redistribution ----------------------------------------------------------------

@@ -67,7 +67,7 @@ def _summary(trace: Trace) -> Json:
         "policies": sorted({row.policy for row in moves}),
         "implicit": sum(row.count for row in moves if not row.explicit),
         "explicit": sum(row.count for row in moves if row.explicit),
-        "unpriced": sum(row.count for row in moves if row.plan is None),
+        "unpriced": sum(row.count for row in moves if row.unpriced),
         "collectives": sum(row.collectives * row.count for row in moves),
         "wire_bytes": sum(row.total_wire_bytes for row in moves),
         "us": sum(row.total_us for row in moves),

@@ -29,7 +29,7 @@ def decision_of(event: Decided, began: float) -> TracedDecision:
         seconds=asked.seconds,
         place=_place(event.spot),
         at=asked.start - began,
-        thread=event.thread,
+        thread=event.spot[3],
     )
 
 
@@ -46,7 +46,7 @@ def redistribution_of(event: Moved, began: float, plans: Plans) -> TracedRedistr
         seconds=event.seconds,
         place=_place(event.spot),
         policy=event.policy.name,
-        thread=event.thread,
+        thread=event.spot[3],
         _planner=event.policy,
         _plans=plans,
     )
@@ -66,14 +66,15 @@ def _operand(moving: Moving, order: int) -> str | None:
     have = [x for x in _torch.tree_leaves(moving.have) if isinstance(x, DTensorSpec)]
     want = [x for x in _torch.tree_leaves(moving.want.args_schema) if isinstance(x, DTensorSpec)]
     moved = [i for i, (a, b) in enumerate(zip(have, want, strict=False)) if a != b]
-    operands = operands_of(moving.op, moving.want.args_schema, {})
+    args = _torch.tree_unflatten([*moving.have], moving.tree) if moving.tree else moving.have
+    operands = operands_of(moving.op, args, {})
     if order >= len(moved) or moved[order] >= len(operands):
         return None
     return operands[moved[order]].name
 
 
 def _place(spot: Spot) -> Place:
-    module, line, backward = spot
+    module, line, backward, _ = spot
     if line is None:
         return Place(module=module, backward=backward) if module or backward else NOWHERE
     code, number = line

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import _core
-from .._torch import DTensorSpec
+from .._torch import DTensorSpec, Partial, Replicate
 from ..errors import ShardpropError
+from ..kinds import is_partial
 from ..policy import OptimalPolicy, Policy
 from ..policy_settings import TopologyLike, planner_for_plans
 from ..propagator import redistribution
@@ -21,11 +22,13 @@ class Planned:
 
     Attributes:
         plan: The plan with its prices.
-        note: Why there is none, or what to know about it; empty if nothing.
+        note: Why there is none; empty where there is one.
+        sends: Something is sent, or it is not known whether.
     """
 
     plan: Plan | None
     note: str = ""
+    sends: bool = True
 
 
 class Plans:
@@ -48,12 +51,14 @@ class Plans:
         return known
 
     def _make(self, policy: Policy, src: DTensorSpec, dst: DTensorSpec) -> Planned:
+        if _is_pending_alone(src, dst):
+            return Planned(None, "a local step: what is pending is set, nothing is sent", False)
         try:
             if not isinstance(policy, OptimalPolicy):
                 return self._torchs(src, dst)
             steps = policy.planner.steps(src, dst)
             if steps is not None:
-                return Planned(Plan(src, dst, tuple(steps), "optimal"))
+                return _found(Plan(src, dst, tuple(steps), "optimal"))
             return Planned(None, "no plan of policy 'optimal' reaches the target: torch moved it")
         except _core.Unsupported as reason:
             return Planned(None, f"the core does not model it: {reason}")
@@ -67,7 +72,19 @@ class Plans:
             steps = self._as_torch.priced(src, dst, merged)
         except ShardpropError as error:
             return Planned(None, f"torch's plan has no price: {error}")
-        return Planned(Plan(src, dst, tuple(steps), "torch"))
+        return _found(Plan(src, dst, tuple(steps), "torch"))
+
+
+def _found(plan: Plan) -> Planned:
+    return Planned(plan, sends=plan.collectives > 0)
+
+
+def _is_pending_alone(src: DTensorSpec, dst: DTensorSpec) -> bool:
+    """Does nothing but become pending what was replicated, in a way that has no price: a mask?"""
+    changes = [(a, b) for a, b in zip(src.placements, dst.placements, strict=False) if a != b]
+    return bool(changes) and all(
+        isinstance(a, Replicate) and is_partial(b) and type(b) is not Partial for a, b in changes
+    )
 
 
 def spec_identity(spec: DTensorSpec) -> tuple[object, ...]:

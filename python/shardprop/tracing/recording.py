@@ -25,10 +25,18 @@ __all__ = ["Decided", "Moved", "Moving", "Recording", "begin", "end"]
 
 
 class Moving(NamedTuple):
-    """An op that moves operands, as torch's dispatcher hands them over."""
+    """An op that moves operands, as torch's dispatcher hands them over.
+
+    Attributes:
+        op: The overload.
+        have: Its arguments, flat, with specs in place of tensors.
+        tree: Where in its lists they belong; None if none is in a list.
+        want: What the operands are to be.
+    """
 
     op: OpOverload
     have: Sequence[Any]
+    tree: Any
     want: OpSchema
 
 
@@ -37,7 +45,6 @@ class Decided(NamedTuple):
 
     asked: Asked
     spot: Spot
-    thread: int
 
 
 class Moved(NamedTuple):
@@ -52,7 +59,6 @@ class Moved(NamedTuple):
     seconds: float
     spot: Spot
     policy: Policy
-    thread: int
 
 
 class Recording:
@@ -124,7 +130,7 @@ def end(recording: Recording) -> None:
 
 
 def _on_decision(asked: Asked) -> None:
-    event = Decided(asked, _where.here(str(asked.schema.op)), threading.get_ident())
+    event = Decided(asked, _where.here(asked.schema.op))
     for recording in _open:
         recording.add_decision(event)
 
@@ -134,7 +140,7 @@ def _for_op(
 ) -> None:
     """torch's dispatcher moves the operands of an op; decided now or known from before."""
     before = getattr(_of_thread, "moving", None)
-    _of_thread.moving = [Moving(want.op, op_info.flat_args_schema, want), 0]
+    _of_thread.moving = [Moving(want.op, op_info.flat_args_schema, op_info.args_tree_spec, want), 0]
     try:
         inner(op_info, want, *rest, **named)
     finally:
@@ -164,9 +170,8 @@ def _around(inner: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
             moving is None,
             start,
             seconds,
-            _where.here(None if moving is None else str(moving.op)),
+            _where.here(None if moving is None else moving.op),
             current_policy(),
-            threading.get_ident(),
         )
         for recording in _open:
             recording.add_redistribution(event)

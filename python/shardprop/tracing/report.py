@@ -97,7 +97,7 @@ class Trace:
         """The `n` dearest implicit redistributions that communicate, by modelled time of all that
         are alike; those that have no plan to show come last."""
         implicit = [row for row in self.moves() if not row.explicit]
-        sending = [row for row in implicit if row.collectives or row.plan is None]
+        sending = [row for row in implicit if row.planned.sends]
         return sorted(sending, key=lambda row: -row.total_us)[:n]
 
     def by_module(self) -> list[ModuleRow]:
@@ -192,14 +192,16 @@ def _difference(before: Stats, after: Stats) -> Stats:
     """What was counted between two snapshots; where they were reset between, since then."""
     if before.seconds > after.seconds:
         return after
-    counters = ("delegated", "fallbacks", "price_fallbacks", "policy_fallbacks")
     return replace(
         after,
-        **{name: _more(getattr(before, name), getattr(after, name)) for name in counters},
         decisions=after.decisions - before.decisions,
+        delegated=_more(before.delegated, after.delegated),
+        fallbacks=_more(before.fallbacks, after.fallbacks),
         strided_operands=after.strided_operands - before.strided_operands,
         strided_fallbacks=after.strided_fallbacks - before.strided_fallbacks,
         seconds=after.seconds - before.seconds,
+        price_fallbacks=_more(before.price_fallbacks, after.price_fallbacks),
+        policy_fallbacks=_more(before.policy_fallbacks, after.policy_fallbacks),
     )
 
 

@@ -52,6 +52,11 @@ class MoveRow:
         return self.planned.plan
 
     @property
+    def unpriced(self) -> bool:
+        """It may send something, and has no price."""
+        return self.plan is None and self.planned.sends
+
+    @property
     def total_us(self) -> float:
         """Microseconds of all under the cost model."""
         return self.us * self.count

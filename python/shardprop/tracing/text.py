@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,22 +16,29 @@ if TYPE_CHECKING:
 
 __all__ = ["report_text"]
 
-_MODULE_ROWS = 40
+_MODULE_ROWS = 25
+_NARROWEST = 12
 _REASONS = 10
 
 
 def report_text(trace: Trace, width: int, dearest: int) -> str:
     """Summary, modules and ops, the dearest redistributions, what was left to torch."""
     parts = [[*_summary(trace)]]
-    parts.append([*_modules(trace.by_module())])
+    parts.append([*_modules(trace.by_module(), width)])
     parts.append([*_dearest(trace.dearest(dearest))])
     parts.append([*_left(trace)])
-    return "\n\n".join("\n".join(_cut(line, width) for line in part) for part in parts if part)
+    return "\n\n".join("\n".join(_wrapped(line, width) for line in part) for part in parts if part)
 
 
-def _cut(line: str, width: int) -> str:
-    line = line.rstrip()
-    return line if len(line) <= width else line[: width - 3] + "..."
+def _wrapped(line: str, width: int) -> str:
+    """A line that is too long goes on below, a little further in."""
+    if len(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    lines = textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(lines)
 
 
 def _summary(trace: Trace) -> Iterator[str]:
@@ -41,7 +49,7 @@ def _summary(trace: Trace) -> Iterator[str]:
     collectives = sum(row.collectives * row.count for row in moves)
     sent = sum(row.total_wire_bytes for row in moves)
     us = sum(row.total_us for row in moves)
-    unpriced = sum(row.count for row in moves if row.plan is None)
+    unpriced = sum(row.count for row in moves if row.unpriced)
     yield f"shardprop trace: {trace.wall_seconds:.3f} s, {_ms(trace.seconds)} in propagation"
     yield (
         f"  decisions        {len(trace.decisions)}: {deciders['core']} by the core, "
@@ -61,27 +69,45 @@ def _summary(trace: Trace) -> Iterator[str]:
         yield f"  not held         {trace.dropped} events past the limit"
 
 
-def _modules(rows: Sequence[ModuleRow]) -> Iterator[str]:
+def _modules(rows: Sequence[ModuleRow], width: int) -> Iterator[str]:
     if not rows:
         return
     heads = ("module", "op", "decisions", "ms", "moves", "collectives", "sent", "us")
-    table = [
-        (
-            _module(row.module, row.backward),
-            row.op.removeprefix("aten."),
-            str(row.decisions or "-"),
-            f"{1e3 * row.decision_seconds:.2f}" if row.decisions else "-",
-            str(row.redistributions or "-"),
-            str(row.collectives or "-"),
-            _bytes(row.wire_bytes) if row.wire_bytes else "-",
-            f"{row.us:.1f}" if row.redistributions else "-",
-        )
-        for row in sorted(rows, key=lambda row: (-row.us, -row.decision_seconds))[:_MODULE_ROWS]
+    ordered = sorted(rows, key=lambda row: (-row.us, -row.decision_seconds))
+    cells = [
+        (_module(row.module, row.backward), _op(row.op), *_numbers(row))
+        for row in ordered[:_MODULE_ROWS]
     ]
+    rest = ordered[_MODULE_ROWS:]
+    if rest:
+        cells.append((f"({len(rest)} more)", "", *_numbers(_sum(rest))))
     yield "By module and op, the dearest first (<- backward)"
-    yield from _table(heads, table, left=2)
-    if len(rows) > _MODULE_ROWS:
-        yield f"  ... and {len(rows) - _MODULE_ROWS} more: by_module()"
+    yield from _table(heads, cells, width)
+
+
+def _numbers(row: ModuleRow) -> tuple[str, ...]:
+    return (
+        str(row.decisions or "-"),
+        f"{1e3 * row.decision_seconds:.2f}" if row.decisions else "-",
+        str(row.redistributions or "-"),
+        str(row.collectives or "-"),
+        _bytes(row.wire_bytes) if row.wire_bytes else "-",
+        f"{row.us:.1f}" if row.redistributions else "-",
+    )
+
+
+def _sum(rows: Sequence[ModuleRow]) -> ModuleRow:
+    return ModuleRow(
+        module="",
+        op="",
+        backward=False,
+        decisions=sum(row.decisions for row in rows),
+        decision_seconds=sum(row.decision_seconds for row in rows),
+        redistributions=sum(row.redistributions for row in rows),
+        collectives=sum(row.collectives for row in rows),
+        wire_bytes=sum(row.wire_bytes for row in rows),
+        us=sum(row.us for row in rows),
+    )
 
 
 def _dearest(rows: Sequence[MoveRow]) -> Iterator[str]:
@@ -93,7 +119,7 @@ def _dearest(rows: Sequence[MoveRow]) -> Iterator[str]:
         price = f"{row.us:.1f} us" if row.plan else "no price"
         times = f"{row.count} x " if row.count > 1 else ""
         sent = f", {_bytes(row.wire_bytes)} sent" if row.plan else ""
-        yield f"{place:4}. {times}{price}{sent}  {row.op}{operand}"
+        yield f"{place:4}. {times}{price}{sent}  {_op(row.op or '')}{operand}"
         yield f"      {_way(row)}"
         yield f"      {_where(row.place)}"
 
@@ -107,8 +133,6 @@ def _way(row: MoveRow) -> str:
         return f"{tensor}{ends}  ({row.planned.note})"
     names = row.src.mesh.mesh_dim_names or tuple(map(str, range(row.src.mesh.ndim)))
     steps = row.plan.steps
-    if not steps:
-        return f"{tensor}nothing to do"
     over = ", ".join(f"{s.kind} over {'+'.join(names[m] for m in s.mesh_dims)}" for s in steps)
     return f"{tensor}{plan_text(steps)}  ({over})"
 
@@ -126,15 +150,28 @@ def _left(trace: Trace) -> Iterator[str]:
             yield f"  {count:5}  {reason}: {', '.join(sorted(ops))}"
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
-    """Columns as wide as they need; the first `left` begin at the left, the others end right."""
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Columns as wide as they need, numbers to the right; the first gives way to `width`."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    others = sum(widths[1:]) + 2 * len(widths)
+    widths[0] = min(widths[0], max(width - others, _NARROWEST))
     for row in (heads, *rows):
-        cells = [
-            cell.ljust(width) if index < left else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  " + "  ".join(cells)
+        first, second, *numbers = row
+        texts = [_middle_cut(first, widths[0]).ljust(widths[0]), second.ljust(widths[1])]
+        texts += [number.rjust(size) for number, size in zip(numbers, widths[2:], strict=True)]
+        yield ("  " + "  ".join(texts)).rstrip()
+
+
+def _middle_cut(text: str, width: int) -> str:
+    """The end of a module's path says the most, then its beginning."""
+    if len(text) <= width:
+        return text
+    head = (width - 2) // 3
+    return f"{text[:head]}..{text[len(text) - (width - 2 - head) :]}"
+
+
+def _op(op: str) -> str:
+    return op.removeprefix("aten.").removesuffix(".default")
 
 
 def _module(module: str, backward: bool) -> str:

@@ -8,8 +8,10 @@ exit from a module tells whose forward a node is from.
 from __future__ import annotations
 
 import bisect
+import re
 import threading
-from collections.abc import Iterable
+import warnings
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -27,8 +29,18 @@ _LINES_HELD = 200_000
 # Numbers from here on are no forward's (AccumulateGrad has the largest there is).
 _NO_FORWARD = 1 << 62
 
-# module, the user's line, of a backward
-Spot = tuple[str, Line | None, bool]
+# A module that was compiled as a whole warns of hooks, as they are called for its wrapper, too.
+_HOOKS_AND_COMPILE = (
+    "ignore",
+    re.compile(r"Using `torch\.compile\(module\)` when there are global hooks on modules"),
+    UserWarning,
+    None,
+    0,
+)
+_WRAPPED = "_orig_mod"  # what torch.compile's wrapper calls the module in it
+
+# module, the user's line, of a backward, thread
+Spot = tuple[str, Line | None, bool, int]
 
 
 class _Thread:
@@ -39,7 +51,7 @@ class _Thread:
         self.running: list[tuple[int, str]] = []  # the address of a module, its path
         self.numbers: list[int] = []  # ascending, each with the module from there on
         self.modules: list[str] = []
-        self.lines: dict[int, tuple[str, Line]] = {}  # per number: the op that asked, and where
+        self.lines: dict[int, tuple[object, Line]] = {}  # per number: the op that asked, and where
 
     @property
     def module(self) -> str:
@@ -57,7 +69,7 @@ class _Thread:
         self.numbers.append(number)
         self.modules.append(self.module)
 
-    def note_line(self, op: str, line: Line) -> None:
+    def note_line(self, op: object, line: Line) -> None:
         """An op that may have made the latest node was called there."""
         if len(self.lines) >= _LINES_HELD:
             for number in [*self.lines][: _LINES_HELD // 2]:
@@ -85,6 +97,7 @@ class Whereabouts:
         """Put the hooks in; numbers from now on are of no module."""
         module = torch.nn.modules.module
         self._mine().mark()
+        warnings.filters.insert(0, _HOOKS_AND_COMPILE)  # type: ignore[attr-defined]
         self._hooks = [
             module.register_module_forward_pre_hook(self._enter),
             module.register_module_forward_hook(self._leave, always_call=True),
@@ -95,30 +108,33 @@ class Whereabouts:
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
+        with suppress(ValueError):  # the program has other filters by now
+            warnings.filters.remove(_HOOKS_AND_COMPILE)  # type: ignore[attr-defined]
         self._held.clear()
         self._names.clear()
 
     def learn(self, root: torch.nn.Module, prefix: str) -> None:
         """Call the modules of `root` by their paths in it; those known keep their names."""
-        for path, module in root.named_modules():
+        for long_path, module in root.named_modules():
+            path = ".".join(part for part in long_path.split(".") if part != _WRAPPED)
             if id(module) not in self._names:
                 self._held.append(module)
                 dotted = f"{prefix}.{path}" if prefix and path else prefix or path
-                self._names[id(module)] = dotted or type(module).__name__
+                self._names[id(module)] = dotted or _kind(module)
 
-    def here(self, op: str | None) -> Spot:
-        """Where this thread is; `op` is what it runs, None for no op."""
+    def here(self, op: object) -> Spot:
+        """Where this thread is; `op` is the overload that it runs, None for no op."""
         thread = self._mine()
-        line = user_line(3)
         node = _torch.autograd_node()
         if node is None:
+            line = user_line(3)
             if line is not None:
                 thread.note_line(op or "redistribute", line)
-            return thread.module, line, False
+            return thread.module, line, False, thread.ident
         if thread.running:  # a forward that a backward runs again
-            return thread.module, line, True
-        module, forward_line = self._forward_of(node, thread)
-        return module, forward_line or line, True
+            return thread.module, user_line(3), True, thread.ident
+        module, line = self._forward_of(node, thread)
+        return module, line or user_line(3), True, thread.ident
 
     def _mine(self) -> _Thread:
         thread: _Thread | None = getattr(self._of_thread, "it", None)
@@ -136,14 +152,21 @@ class Whereabouts:
         number = node._sequence_nr()
         if number >= _NO_FORWARD:
             return "", None
-        for thread in _first(here, reversed(self._threads)):
+        module = here.module_of(number)
+        if module is not None:
+            return module, self._line_of(here, node, number)
+        for thread in reversed(self._threads):
             module = thread.module_of(number)
             if module is not None:
-                noted = thread.lines.get(number)
-                if noted is not None and self._made(noted[0], node.name()):
-                    return module, noted[1]
-                return module, None
+                return module, self._line_of(thread, node, number)
         return "", None
+
+    def _line_of(self, thread: _Thread, node: Any, number: int) -> Line | None:
+        """Where the op was called that made a node, if it is known."""
+        noted = thread.lines.get(number)
+        if noted is None or not self._made(str(noted[0]), node.name()):
+            return None
+        return noted[1]
 
     def _made(self, op: str, node: str) -> bool:
         """Is the node of this op's backward? ``aten.mm.default`` makes ``MmBackward0``."""
@@ -160,7 +183,7 @@ class Whereabouts:
         thread = self._mine()
         name = self._names.get(id(module))
         if name is None:
-            kind = type(module).__name__
+            kind = _kind(module)
             if thread.running:  # made on the fly, or no child of what runs it
                 name = f"{thread.module}.{kind}"
             else:
@@ -174,14 +197,20 @@ class Whereabouts:
             return
         thread = self._mine()
         address = id(module)
-        if any(address == entered for entered, _ in thread.running):
-            while thread.running.pop()[0] != address:
+        running = thread.running
+        if running and running[-1][0] == address:
+            running.pop()
+        elif any(address == entered for entered, _ in running):
+            while running.pop()[0] != address:
                 pass  # left by an exception that no hook saw
-            thread.mark()
+        else:
+            return  # it was entered before the trace began
+        thread.mark()
 
 
-def _first(here: _Thread, threads: Iterable[_Thread]) -> list[_Thread]:
-    return [here, *(thread for thread in threads if thread is not here)]
+def _kind(module: torch.nn.Module) -> str:
+    """The class of a module, or of the one in torch.compile's wrapper."""
+    return type(getattr(module, _WRAPPED, module)).__name__
 
 
 def _letters(name: str) -> str:
