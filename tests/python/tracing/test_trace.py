@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, _redistribute
 
 import shardprop
@@ -332,3 +332,34 @@ def test_a_trace_does_not_compile_again_what_was_compiled(mesh_of: MeshOf) -> No
     torch.compiler.reset()
     assert [r.place.module for r in t.redistributions] == ["Sequential"]
     assert len(seen) == before
+
+
+def test_fsdp_is_traced_and_changes_nothing(mesh_of: MeshOf) -> None:
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("dp", "tp"))
+
+    def step() -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        model = Model(mesh["tp"])
+        for block in model.blocks:
+            fully_shard(block, mesh=mesh["dp"])
+        fully_shard(model, mesh=mesh["dp"])
+        loss = model(batch(mesh["tp"]))
+        loss.backward()
+        torch.optim.AdamW(model.parameters(), foreach=True).step()
+        return [loss.to_local(), *(p.detach().to_local() for p in model.parameters())]
+
+    with shardprop.enabled():
+        alone = step()
+        with shardprop.trace() as t:
+            traced = step()
+    assert len(alone) == 3
+    assert all(map(torch.equal, alone, traced))
+    forward = [d.place.module for d in t.decisions if d.op == "aten.mm.default"]
+    moved = {r.place.module for r in t.redistributions if r.op == "aten.mm.default"}
+    assert {module.removeprefix("FSDP") for module in {*forward, *moved}} == {
+        "Model.blocks.0",
+        "Model.blocks.1",
+    }
+    assert t.to_json()["summary"]["errors"] == 0
