@@ -120,13 +120,14 @@ def begin(recording: Recording, model: torch.nn.Module | None) -> None:
 
 def end(recording: Recording) -> None:
     """Record no longer; with the last trace everything is as it was."""
-    global _open
+    global _open, _where
     with _lock:
         _open = tuple(each for each in _open if each is not recording)
         if not _open:
             _torch.unwatch_redistributions()
             observation.remove(_on_decision)
             _where.stop()
+            _where = Whereabouts()  # what the old one holds of the program goes
 
 
 def _on_decision(asked: Asked) -> None:

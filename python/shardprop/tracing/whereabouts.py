@@ -91,7 +91,7 @@ class Whereabouts:
         self._names: dict[int, str] = {}
         self._held: list[torch.nn.Module] = []  # while it is held, no other has its address
         self._hooks: list[Any] = []
-        self._same: dict[tuple[str, str], bool] = {}
+        self._same: dict[tuple[int, str], bool] = {}
 
     def start(self) -> None:
         """Put the hooks in; numbers from now on are of no module."""
@@ -164,17 +164,18 @@ class Whereabouts:
     def _line_of(self, thread: _Thread, node: Any, number: int) -> Line | None:
         """Where the op was called that made a node, if it is known."""
         noted = thread.lines.get(number)
-        if noted is None or not self._made(str(noted[0]), node.name()):
+        if noted is None or not self._made(noted[0], node.name()):
             return None
         return noted[1]
 
-    def _made(self, op: str, node: str) -> bool:
+    def _made(self, op: object, node: str) -> bool:
         """Is the node of this op's backward? ``aten.mm.default`` makes ``MmBackward0``."""
-        same = self._same.get((op, node))
+        key = (id(op), node)  # overloads stay; one takes half a microsecond to hash
+        same = self._same.get(key)
         if same is None:
-            same = self._same[op, node] = _letters(node.partition("Backward")[0]) == _letters(
-                op.split(".")[1] if "." in op else op
-            )
+            _, _, packet = str(op).partition(".")
+            name = packet.partition(".")[0] if packet else str(op)
+            same = self._same[key] = _letters(node.partition("Backward")[0]) == _letters(name)
         return same
 
     def _enter(self, module: torch.nn.Module, _: Any) -> None:

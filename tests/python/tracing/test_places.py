@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import weakref
 from collections.abc import Callable
 
 import torch
@@ -127,3 +130,26 @@ def test_modules_made_on_the_fly_have_the_path_of_what_runs_them(mesh_of: MeshOf
     with shardprop.trace() as t:
         Maker()(dtensor(mesh_of(2), (8, 8), [S(0)]))
     assert [d.place.module for d in t.decisions] == ["Maker.SiLU"]
+
+
+def test_a_backward_in_another_thread_has_the_module_of_its_forward(mesh_of: MeshOf) -> None:
+    model = Model(mesh_of(2))
+    with shardprop.trace() as t:
+        loss = model(batch(mesh_of(2)))
+        thread = threading.Thread(target=loss.backward)
+        thread.start()
+        thread.join()
+    backward = [d for d in t.decisions if d.place.backward and d.op == "aten.mm.default"]
+    assert {d.thread for d in backward} == {thread.ident}
+    assert {d.place.line for d in backward} == {line_of(Block, "# the product")}
+    assert {d.place.module for d in backward} <= {"Model.blocks.0", "Model.blocks.1"}
+
+
+def test_modules_of_the_program_are_let_go(mesh_of: MeshOf) -> None:
+    model = Model(mesh_of(2))
+    gone = weakref.ref(model)
+    with shardprop.trace(model):
+        pass
+    del model
+    gc.collect()
+    assert gone() is None
