@@ -17,7 +17,7 @@ from .events import decision_of, redistribution_of
 from .model import TracedDecision, TracedRedistribution
 from .plans import Plans
 from .recording import Recording
-from .rows import ModuleRow, MoveRow, by_module, moves_alike
+from .rows import ModuleRow, MoveRow, across_modules, by_module, moves_alike
 from .text import report_text
 
 __all__ = ["Trace"]
@@ -95,8 +95,8 @@ class Trace:
 
     def dearest(self, n: int = 10) -> list[MoveRow]:
         """The `n` dearest implicit redistributions that communicate, by modelled time of all that
-        are alike; those that have no plan to show come last."""
-        implicit = [row for row in self.moves() if not row.explicit]
+        are alike, whatever module they are in; those that have no plan to show come last."""
+        implicit = across_modules([row for row in self.moves() if not row.explicit])
         sending = [row for row in implicit if row.planned.sends]
         return sorted(sending, key=lambda row: -row.total_us)[:n]
 

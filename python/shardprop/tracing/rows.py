@@ -10,7 +10,7 @@ from ..redistribute_plan import Plan
 from .model import Place, TracedDecision, TracedRedistribution
 from .plans import Planned, spec_identity
 
-__all__ = ["ModuleRow", "MoveRow", "by_module", "moves_alike"]
+__all__ = ["ModuleRow", "MoveRow", "across_modules", "by_module", "moves_alike"]
 
 EXPLICIT = "redistribute"
 
@@ -29,6 +29,7 @@ class MoveRow:
         collectives: Steps of one that communicate.
         seconds: What the host took for all.
         first: The index of the first in `Trace.redistributions`.
+        modules: The modules of which it was part; in rows by place one, that of the place.
     """
 
     op: str | None
@@ -45,6 +46,7 @@ class MoveRow:
     collectives: int
     seconds: float
     first: int
+    modules: tuple[str, ...]
 
     @property
     def plan(self) -> Plan | None:
@@ -130,7 +132,28 @@ def _first(each: TracedRedistribution, number: int) -> MoveRow:
         collectives=each.collectives,
         seconds=each.seconds,
         first=number,
+        modules=(each.place.module,),
     )
+
+
+def across_modules(rows: Sequence[MoveRow]) -> list[MoveRow]:
+    """Rows that differ in nothing but the module as one: layers of a model run the same lines."""
+    merged: dict[object, MoveRow] = {}
+    for row in rows:
+        place = replace(row.place, module="")
+        kind = (row.op, row.operand, row.explicit, place, row.policy, id(row.planned))
+        key = (kind, spec_identity(row.src), spec_identity(row.dst))
+        known = merged.get(key)
+        if known is None:
+            merged[key] = row
+            continue
+        merged[key] = replace(
+            known,
+            count=known.count + row.count,
+            seconds=known.seconds + row.seconds,
+            modules=(*known.modules, *row.modules),
+        )
+    return [*merged.values()]
 
 
 def by_module(decisions: Sequence[TracedDecision], moves: Sequence[MoveRow]) -> list[ModuleRow]:

@@ -121,7 +121,7 @@ def _dearest(rows: Sequence[MoveRow]) -> Iterator[str]:
         sent = f", {_bytes(row.wire_bytes)} sent" if row.plan else ""
         yield f"{place:4}. {times}{price}{sent}  {_op(row.op or '')}{operand}"
         yield f"      {_way(row)}"
-        yield f"      {_where(row.place)}"
+        yield f"      {_where(row.place, row.modules)}"
 
 
 def _way(row: MoveRow) -> str:
@@ -178,9 +178,11 @@ def _module(module: str, backward: bool) -> str:
     return f"{module or '(none)'}{' <-' if backward else ''}"
 
 
-def _where(place: Place) -> str:
+def _where(place: Place, modules: Sequence[str]) -> str:
     backward = ", backward" if place.backward else ""
-    module = f" in {place.module}" if place.module else ""
+    named = [module for module in modules if module]
+    more = f" and {len(named) - 1} more" if len(named) > 1 else ""
+    module = f" in {named[0]}{more}" if named else ""
     if not place.file:
         return f"at no line of the program{module}{backward}"
     file = os.path.relpath(place.file) if os.path.isabs(place.file) else place.file

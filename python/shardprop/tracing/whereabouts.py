@@ -70,11 +70,14 @@ class _Thread:
         self.modules.append(self.module)
 
     def note_line(self, op: object, line: Line) -> None:
-        """An op that may have made the latest node was called there."""
+        """An op that may have made the latest node was called there.
+
+        The first to say so: what comes later with the same number made no node.
+        """
         if len(self.lines) >= _LINES_HELD:
             for number in [*self.lines][: _LINES_HELD // 2]:
                 del self.lines[number]
-        self.lines[_torch.next_autograd_number() - 1] = (op, line)
+        self.lines.setdefault(_torch.next_autograd_number() - 1, (op, line))
 
     def module_of(self, number: int) -> str | None:
         """Whose forward made a node; None if it was not in this thread while a trace was open."""

@@ -156,6 +156,16 @@ def test_the_dearest_come_first_and_the_cheap_ones_not_at_all(mesh_of: MeshOf) -
     assert found.dearest(1) == rows[:1]
 
 
+def test_layers_that_run_the_same_line_are_one_of_the_dearest(trace: Trace) -> None:
+    forward = [
+        row for row in trace.dearest() if not row.place.backward and row.op == "aten.mm.default"
+    ]
+    assert [(row.count, row.modules) for row in forward] == [
+        (4, ("Model.blocks.0", "Model.blocks.1"))
+    ]
+    assert "in Model.blocks.0 and 1 more" in str(trace)
+
+
 def test_a_mask_is_no_communication(mesh_of: MeshOf) -> None:
     weight = dtensor(mesh_of(2), (8, 4), [S(0)])
     with shardprop.trace() as found:

@@ -69,6 +69,17 @@ def test_a_backward_has_module_and_line_of_its_forward(mesh_of: MeshOf) -> None:
     assert ("Model.blocks.1", line, True) in backward
 
 
+def test_what_an_op_saves_does_not_hide_its_line(mesh_of: MeshOf) -> None:
+    x = dtensor(mesh_of(2), (8, 8), [S(0)]).requires_grad_()
+    with shardprop.trace() as t:
+        y = torch.relu(x)  # its result is saved, by a detach  # here
+        y.sum().backward()
+    ops = [d.op for d in t.decisions]
+    assert ops.index("aten.relu.default") < ops.index("aten.detach.default")
+    line = line_of(test_what_an_op_saves_does_not_hide_its_line, "# here\n")
+    assert _places(t, "aten.threshold_backward.default") == [("", line, True)]
+
+
 def test_a_backward_whose_forward_is_unknown_has_the_line_of_the_backward(mesh_of: MeshOf) -> None:
     loss = Model(mesh_of(2))(batch(mesh_of(2)))
     with shardprop.trace() as t:
