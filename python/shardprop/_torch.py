@@ -23,6 +23,7 @@ from torch._guards import detect_fake_mode
 from torch._library import custom_ops as _custom_ops
 from torch._library.simple_registry import singleton as _custom_kernels
 from torch._library.utils import can_generate_trivial_fake_impl
+from torch._logging import _internal as _torch_logging
 from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
@@ -777,12 +778,49 @@ def uninstall_redistribute() -> None:
 
 
 def _set_redistribute(function: Callable[..., torch.Tensor]) -> None:
+    global _carries_out
+    _carries_out = function
+    if _around_redistribute is not None:
+        function = _around_redistribute(function)
+        hide_from_dynamo(function)
     # A module that is loaded between the two takes over the name from _redistribute, and is found
     # here when it is put back.
     name = torch_redistribute.__name__
     for module_name, module in list(sys.modules.items()):
         if module_name.startswith("torch.distributed.tensor") and name in vars(module):
             setattr(module, name, function)
+
+
+# What carries out redistributions, and what is put around it while somebody watches.
+_Redistribute = Callable[..., torch.Tensor]
+_carries_out: _Redistribute = torch_redistribute
+_around_redistribute: Callable[[_Redistribute], _Redistribute] | None = None
+
+
+def watch_redistributions(
+    around: Callable[[_Redistribute], _Redistribute], for_op: Callable[..., None]
+) -> None:
+    """Put `around(function)` in the place of whichever function carries out a redistribution.
+
+    Where torch's dispatcher moves the operands of an op, it calls ``for_op(inner, op_info, schema,
+    ...)``; `inner` takes what follows it.
+    """
+    global _around_redistribute
+    _around_redistribute = around
+    _set_redistribute(_carries_out)
+    dispatcher = DTensor._op_dispatcher
+    inner = type(dispatcher).redistribute_local_args
+    watched = functools.partial(for_op, inner)
+    hide_from_dynamo(for_op)
+    vars(dispatcher)["redistribute_local_args"] = watched
+
+
+def unwatch_redistributions() -> None:
+    """Undo `watch_redistributions`."""
+    global _around_redistribute
+    _around_redistribute = None
+    _set_redistribute(_carries_out)
+    vars(DTensor._op_dispatcher).pop("redistribute_local_args", None)
 
 
 def is_redistributed_here(source: DTensorSpec, target: DTensorSpec) -> bool:
@@ -842,6 +880,41 @@ def forget_plans() -> None:
     """Clear the caches of torch's redistribution planners (and with them their history)."""
     torch_gen_transform_infos.cache_clear()
     _redistribute.clear_redistribute_planner_cache()
+
+
+# --- what a trace reads -----------------------------------------------------------------------
+
+# Of autograd, in this thread: the number of the node that is made next, and the node whose backward
+# runs (None outside a backward).
+next_autograd_number: Callable[[], int] = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+autograd_node: Callable[[], Any] = torch._C._current_autograd_node
+
+# Hits and misses of the cache in torch's C++ dispatcher, of this thread, since it was cleared.
+decision_cache_stats: Callable[[], tuple[int, int]] = (
+    torch._C._get_DTensor_sharding_propagator_cache_stats
+)
+
+
+def records_structured_trace() -> bool:
+    """Does torch write a structured trace (``TORCH_TRACE``)?"""
+    return bool(_torch_logging.trace_log.handlers)
+
+
+def record_artifact(name: str, payload: Callable[[], object]) -> None:
+    """Put a JSON document into torch's structured trace."""
+    _torch_logging.trace_structured(
+        "artifact",
+        metadata_fn=lambda: {"name": name, "encoding": "json"},
+        payload_fn=payload,
+        expect_trace_id=False,
+    )
+
+
+def annotate_debug_mode(text: Callable[[], str]) -> None:
+    """A line among the calls that DebugMode, where it is on, has noted."""
+    mode = get_active_debug_mode()
+    if mode is not None:
+        mode._handle_annotate(text())  # type: ignore[no-untyped-call]
 
 
 # --- steps of a redistribution ----------------------------------------------------------------

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from . import _core, _torch, metadata, registry
+from . import _core, _torch, logs, metadata, registry
 from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .bounded import clear_maps, stats_of_maps
 from .decision import decide, refuse_misfit, rule_of
@@ -19,6 +19,7 @@ from .engine import NoStrategyError, OutputMeta
 from .errors import ShardpropError
 from .hook import install, uninstall
 from .kinds import has_strided
+from .observation import is_watched, observed
 from .policy import Policy, TorchPolicy
 from .policy_settings import TopologyLike, forget_planners, make_policy
 from .redistribution import Redistribution
@@ -85,6 +86,12 @@ def _rule_for(schema: OpSchema) -> Any | None:
 
 def propagate_sharding(schema: OpSchema) -> OutputSharding:
     """What torch's dispatcher calls while shardprop is enabled; the validator, at any time."""
+    if is_watched():
+        return observed(schema, _propagate, _recorder)
+    return _propagate(schema)
+
+
+def _propagate(schema: OpSchema) -> OutputSharding:
     with _recorder.mine() as counts:
         rule = _rule_for(schema)
         if rule is None:
@@ -124,7 +131,7 @@ def _fall_back(schema: OpSchema, declined: Exception) -> OutputSharding:
     reason = (
         f"malformed rule: {declined}" if isinstance(declined, _core.RuleError) else str(declined)
     )
-    _logger.debug("fallback to torch for %s: %s", schema.op, reason)
+    logs.fell_back(schema.op, reason)
     if _terms.strict and not isinstance(declined, NoStrategyError):
         raise ShardpropError(f"{schema.op}: {reason} (strict: no fallback to torch).") from None
     _recorder.mine().fell_back(reason, _strided_operands(schema))

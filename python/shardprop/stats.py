@@ -63,6 +63,7 @@ class _Counts:
         "decisions",
         "delegated",
         "fallbacks",
+        "outcome",
         "policy_fallbacks",
         "price_fallbacks",
         "seconds",
@@ -73,6 +74,8 @@ class _Counts:
     def __init__(self) -> None:
         self._depth = 0
         self._start = 0.0
+        # Of the latest decision: None, or who decided in the core's place and why (see Asked).
+        self.outcome: tuple[str, str] | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -97,6 +100,11 @@ class _Counts:
         self.strided_fallbacks += other.strided_fallbacks
         self.seconds += other.seconds
 
+    @property
+    def inside(self) -> bool:
+        """Is a decision under way?"""
+        return self._depth > 0
+
     def __enter__(self) -> _Counts:
         self._depth += 1
         if self._depth == 1:
@@ -118,12 +126,14 @@ class _Counts:
         """torch's own function decided an op that has no rule."""
         if self._depth == 1:
             self.delegated[reason] += 1
+            self.outcome = ("torch", reason)
             self.strided += strided
 
     def fell_back(self, reason: str, strided: int) -> None:
         """The core declined."""
         if self._depth == 1:
             self.fallbacks[reason] += 1
+            self.outcome = ("fallback", reason)
             self.strided += strided
             self.strided_fallbacks += strided
 

@@ -1,0 +1,94 @@
+"""Who looks on while decisions are made: open traces, and the log at DEBUG.
+
+Apart from the propagator, which asks here once for each decision that no cache answers, so that
+with nobody looking there is nothing more to do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import NamedTuple
+
+from . import logs
+from ._torch import OpSchema, OutputSharding
+from .stats import Recorder
+
+__all__ = ["Asked", "Observer", "add", "is_watched", "observed", "remove"]
+
+
+class Asked(NamedTuple):
+    """One decision that was asked for.
+
+    Attributes:
+        schema: The question.
+        answer: The decision; None where `error` says why there is none.
+        error: The exception that propagation raised.
+        outcome: Who decided, and why not the core: ``("torch", reason)`` for an op without a rule,
+            ``("fallback", reason)`` for one that the core declined. None: the core, or nobody had
+            decided yet when the error was raised.
+        start: When, by `time.perf_counter`.
+        seconds: How long it took.
+    """
+
+    schema: OpSchema
+    answer: OutputSharding | None
+    error: Exception | None
+    outcome: tuple[str, str] | None
+    start: float
+    seconds: float
+
+
+Observer = Callable[[Asked], None]
+
+_observers: tuple[Observer, ...] = ()
+_lock = threading.Lock()
+
+
+def add(observer: Observer) -> None:
+    """Call `observer` after each decision from now on, in the thread that asked for it."""
+    global _observers
+    with _lock:
+        _observers = (*_observers, observer)
+
+
+def remove(observer: Observer) -> None:
+    """Undo one `add`."""
+    global _observers
+    with _lock:
+        left = list(_observers)
+        left.remove(observer)
+        _observers = tuple(left)
+
+
+def is_watched() -> bool:
+    """Is anybody looking on?"""
+    return bool(_observers) or logs.tells_decisions()
+
+
+def observed(
+    schema: OpSchema, decide: Callable[[OpSchema], OutputSharding], recorder: Recorder
+) -> OutputSharding:
+    """`decide(schema)`, and whoever looks on is told. A decision inside another is part of it."""
+    counts = recorder.mine()
+    if counts.inside:
+        return decide(schema)
+    counts.outcome = None
+    start = perf_counter()
+    try:
+        answer = decide(schema)
+    except Exception as error:
+        _tell(Asked(schema, None, error, counts.outcome, start, perf_counter() - start))
+        raise
+    _tell(Asked(schema, answer, None, counts.outcome, start, perf_counter() - start))
+    return answer
+
+
+def _tell(asked: Asked) -> None:
+    for observer in _observers:
+        observer(asked)
+    if logs.tells_decisions():
+        outcome = asked.outcome
+        result = asked.error if asked.answer is None else asked.answer.output_spec
+        logs.decided(asked.schema, result, asked.seconds, outcome[0] if outcome else "core")

@@ -1,0 +1,82 @@
+"""From what was put by while a trace was open to what can be read."""
+
+from __future__ import annotations
+
+from .. import _torch, registry
+from .._torch import DTensorSpec
+from ..decision import rule_of
+from ..observation import Asked
+from ..operands import operands_of
+from .model import NOWHERE, Place, TracedDecision, TracedRedistribution
+from .plans import Plans
+from .recording import Decided, Moved, Moving
+from .whereabouts import Spot
+
+__all__ = ["decision_of", "redistribution_of"]
+
+
+def decision_of(event: Decided, began: float) -> TracedDecision:
+    """A decision in words; `began` is when the trace did."""
+    asked = event.asked
+    decider, reason = _decider(asked)
+    return TracedDecision(
+        op=str(asked.schema.op),
+        schema=asked.schema,
+        output=asked.answer,
+        error=None if asked.error is None else str(asked.error) or type(asked.error).__name__,
+        decider=decider,
+        reason=reason,
+        seconds=asked.seconds,
+        place=_place(event.spot),
+        at=asked.start - began,
+        thread=event.spot[3],
+    )
+
+
+def redistribution_of(event: Moved, began: float, plans: Plans) -> TracedRedistribution:
+    """A redistribution in words; `began` is when the trace did."""
+    moving = event.moving
+    return TracedRedistribution(
+        op=None if moving is None else str(moving.op),
+        operand=None if moving is None else _operand(moving, event.order),
+        src=event.src,
+        dst=event.dst,
+        explicit=event.explicit,
+        at=event.start - began,
+        seconds=event.seconds,
+        place=_place(event.spot),
+        policy=event.policy.name,
+        thread=event.spot[3],
+        _planner=event.policy,
+        _plans=plans,
+    )
+
+
+def _decider(asked: Asked) -> tuple[str, str | None]:
+    if asked.outcome is not None:
+        return asked.outcome
+    op = asked.schema.op
+    if asked.error is not None and rule_of(op) is None:
+        return "torch", registry.why_no_single_dim_rule(op)
+    return "core", None
+
+
+def _operand(moving: Moving, order: int) -> str | None:
+    """The name of the operand that an op moves as the `order`-th."""
+    have = [x for x in _torch.tree_leaves(moving.have) if isinstance(x, DTensorSpec)]
+    want = [x for x in _torch.tree_leaves(moving.want.args_schema) if isinstance(x, DTensorSpec)]
+    moved = [i for i, (a, b) in enumerate(zip(have, want, strict=False)) if a != b]
+    args = _torch.tree_unflatten([*moving.have], moving.tree) if moving.tree else moving.have
+    operands = operands_of(moving.op, args, {})
+    if order >= len(moved) or moved[order] >= len(operands):
+        return None
+    return operands[moved[order]].name
+
+
+def _place(spot: Spot) -> Place:
+    module, line, backward, _ = spot
+    if line is None:
+        return Place(module=module, backward=backward) if module or backward else NOWHERE
+    code, number = line
+    function = getattr(code, "co_qualname", code.co_name)
+    return Place(module, code.co_filename, number, function, backward)

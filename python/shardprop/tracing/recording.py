@@ -1,0 +1,181 @@
+"""What runs while a trace is open: small tuples are put by, and nothing else is done.
+
+Two places are watched: `observation`, which tells of each decision, and torch's
+``redistribute_local_tensor`` (or what a policy put there), around which a function is put that
+takes the time. torch's ``redistribute_local_args`` says which op it is for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import torch
+
+from .. import _torch, observation
+from .._torch import DTensorSpec, OpOverload, OpSchema
+from ..observation import Asked
+from ..policy import Policy
+from ..propagator import current_policy
+from .whereabouts import Spot, Whereabouts
+
+__all__ = ["Decided", "Moved", "Moving", "Recording", "begin", "end"]
+
+
+class Moving(NamedTuple):
+    """An op that moves operands, as torch's dispatcher hands them over.
+
+    Attributes:
+        op: The overload.
+        have: Its arguments, flat, with specs in place of tensors.
+        tree: Where in its lists they belong; None if none is in a list.
+        want: What the operands are to be.
+    """
+
+    op: OpOverload
+    have: Sequence[Any]
+    tree: Any
+    want: OpSchema
+
+
+class Decided(NamedTuple):
+    """A decision, as it was seen."""
+
+    asked: Asked
+    spot: Spot
+
+
+class Moved(NamedTuple):
+    """A redistribution, as it was seen."""
+
+    moving: Moving | None
+    order: int  # how many redistributions of the op came before
+    src: DTensorSpec
+    dst: DTensorSpec
+    explicit: bool
+    start: float
+    seconds: float
+    spot: Spot
+    policy: Policy
+
+
+class Recording:
+    """The events of one trace; of the first `limit` all, of the rest how many.
+
+    Attributes:
+        decided: Decisions in the order in which they were made.
+        moved: Redistributions in the order in which they ended.
+        dropped: How many events came after the limit.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self.decided: list[Decided] = []
+        self.moved: list[Moved] = []
+        self.dropped = 0
+        self.seconds = 0.0
+
+    def add_decision(self, event: Decided) -> None:
+        """Put a decision by."""
+        with self._lock:
+            self.seconds += event.asked.seconds
+            if self._has_room():
+                self.decided.append(event)
+
+    def add_redistribution(self, event: Moved) -> None:
+        """Put a redistribution by."""
+        with self._lock:
+            if self._has_room():
+                self.moved.append(event)
+
+    def _has_room(self) -> bool:
+        if len(self.decided) + len(self.moved) < self._limit:
+            return True
+        self.dropped += 1
+        return False
+
+
+_open: tuple[Recording, ...] = ()
+_lock = threading.Lock()
+_where = Whereabouts()
+_of_thread = threading.local()
+
+
+def begin(recording: Recording, model: torch.nn.Module | None) -> None:
+    """Record from now on, in all threads, beside the traces that are open already."""
+    global _open, _where
+    with _lock:
+        if not _open:
+            _where = Whereabouts()
+            _where.start()
+            observation.add(_on_decision)
+            _torch.watch_redistributions(_around, _for_op)
+        if model is not None:
+            _where.learn(model, "")
+        _open = (*_open, recording)
+
+
+def end(recording: Recording) -> None:
+    """Record no longer; with the last trace everything is as it was."""
+    global _open, _where
+    with _lock:
+        _open = tuple(each for each in _open if each is not recording)
+        if not _open:
+            _torch.unwatch_redistributions()
+            observation.remove(_on_decision)
+            _where.stop()
+            _where = Whereabouts()  # what the old one holds of the program goes
+
+
+def _on_decision(asked: Asked) -> None:
+    event = Decided(asked, _where.here(asked.schema.op))
+    for recording in _open:
+        recording.add_decision(event)
+
+
+def _for_op(
+    inner: Callable[..., None], op_info: Any, want: OpSchema, *rest: Any, **named: Any
+) -> None:
+    """torch's dispatcher moves the operands of an op; decided now or known from before."""
+    before = getattr(_of_thread, "moving", None)
+    _of_thread.moving = [Moving(want.op, op_info.flat_args_schema, op_info.args_tree_spec, want), 0]
+    try:
+        inner(op_info, want, *rest, **named)
+    finally:
+        _of_thread.moving = before
+
+
+def _around(inner: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """`inner`, which carries out a redistribution, and a note that it did."""
+
+    def redistribute_local_tensor(
+        local_tensor: torch.Tensor,
+        current_spec: DTensorSpec,
+        target_spec: DTensorSpec,
+        **settings: Any,
+    ) -> torch.Tensor:
+        moving, order = getattr(_of_thread, "moving", None) or (None, 0)
+        if moving is not None:
+            _of_thread.moving = [moving, order + 1]
+        start = perf_counter()
+        result = inner(local_tensor, current_spec, target_spec, **settings)
+        seconds = perf_counter() - start
+        event = Moved(
+            moving,
+            order,
+            current_spec,
+            target_spec,
+            moving is None,
+            start,
+            seconds,
+            _where.here(None if moving is None else moving.op),
+            current_policy(),
+        )
+        for recording in _open:
+            recording.add_redistribution(event)
+        return result
+
+    return redistribute_local_tensor
