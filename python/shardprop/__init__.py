@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ._torch import Partial, Replicate, Shard
+from .built import build_config
 from .calibration import Calibration, calibrate
 from .calibration import Settings as CalibrationSettings
 from .errors import ShardpropError
@@ -43,6 +44,7 @@ __all__ = [
     "Strategy",
     "Topology",
     "TorchTopology",
+    "build_config",
     "calibrate",
     "clear_caches",
     "disable",

@@ -732,6 +732,25 @@ def _set_redistribute(function: Callable[..., torch.Tensor]) -> None:
             setattr(module, name, function)
 
 
+def foreign_patches() -> list[str]:
+    """What neither torch nor this package put where DTensor decides and redistributes."""
+    prop = propagator()
+    places = (
+        type(prop),
+        prop.propagate_op_sharding_non_cached,
+        DTensor._op_dispatcher.redistribute_local_args,
+        _collective_utils.redistribute_cost,
+        _redistribute._gen_transform_infos,
+        _redistribute.redistribute_local_tensor,
+    )
+    homes = ("torch", __name__.partition(".")[0])
+    return [
+        f"{place.__module__}.{place.__qualname__}"
+        for place in places
+        if place.__module__.partition(".")[0] not in homes
+    ]
+
+
 def is_redistributed_here(source: DTensorSpec, target: DTensorSpec) -> bool:
     """Does torch go on to a plan? Else it raises, or has nothing to do on this rank."""
     mesh = source.mesh
