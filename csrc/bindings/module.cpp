@@ -30,6 +30,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   module.def("configure", &configure, py::arg("types"), py::arg("reduce_ops"), py::arg("read_size"),
              py::arg("zero_fill_partial"), py::arg("compensated_sum"),
              "Tell the core torch's placement types and dialect. Called once, on import.");
+  register_build(module);
   register_redistribute(module);
   register_decide(module);
   register_ranking(module);

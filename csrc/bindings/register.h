@@ -14,6 +14,7 @@ struct BoundMesh {
   std::vector<std::int64_t> coordinate;  // empty where the rank is not a member
 };
 
+void register_build(pybind11::module_& module);
 void register_decide(pybind11::module_& module);
 void register_exact(pybind11::module_& module);
 void register_graph(pybind11::module_& module);

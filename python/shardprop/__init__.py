@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ._torch import Partial, Replicate, Shard
+from .built import build_config
 from .calibration import Calibration, calibrate
 from .calibration import Settings as CalibrationSettings
 from .errors import ShardpropError
@@ -45,6 +46,7 @@ __all__ = [
     "Topology",
     "TorchTopology",
     "Trace",
+    "build_config",
     "calibrate",
     "clear_caches",
     "disable",

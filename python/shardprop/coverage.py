@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -130,15 +130,19 @@ class Coverage:
         return Coverage(tuple(op for op in self.ops if not op.composite))
 
 
-def coverage() -> Coverage:
+def coverage(begin: Callable[[str], None] = lambda _: None) -> Coverage:
     """Every op that torch can decide for DTensors, and who decides it.
+
+    `begin` is called with the name of each of the 2 parts of the work, as it begins.
 
     Those are the ops that have a rule in one of torch's registries, a handler in its dispatcher,
     or else a decomposition that it traces and a tensor among their arguments (an op that takes no
     tensor never meets a DTensor).
     """
+    begin("looking for ops")
     ops = registry.ops_with_a_rule() | set(_torch.handlers_instead_of_propagation())
     ops |= {op for op in _torch.all_ops() if _may_decompose(op)}
+    begin("who decides them")
     return Coverage(tuple(sorted(_covered(ops), key=lambda op: op.op)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.distributed as dist
@@ -28,7 +28,11 @@ _LEAST_US_PER_BYTE = 1e-9
 _DEFAULTS = Settings()
 
 
-def calibrate(mesh: DeviceMesh, settings: Settings = _DEFAULTS) -> Calibration:
+def calibrate(
+    mesh: DeviceMesh,
+    settings: Settings = _DEFAULTS,
+    begin: Callable[[str], None] = lambda _: None,
+) -> Calibration:
     """Measure every mesh dim and every flattened group of a mesh, and fit.
 
     Every rank of the mesh must call it, at the same time; all get the same answer.
@@ -37,6 +41,7 @@ def calibrate(mesh: DeviceMesh, settings: Settings = _DEFAULTS) -> Calibration:
         mesh: With real process groups. Groups of several mesh dims are measured where the program
             has flattened them.
         settings: What sizes, how often.
+        begin: Called before each round, warmups too, with its name.
 
     Raises:
         ShardpropError: the mesh has no mesh dim of size 2 and more, or its processes are not there.
@@ -44,7 +49,7 @@ def calibrate(mesh: DeviceMesh, settings: Settings = _DEFAULTS) -> Calibration:
     each = [*itertools.product(_groups(mesh), COLLECTIVES)]
     calls = [[copy_workload(mesh.device_type, size) for size in settings.sizes]]
     calls += [[workload(name, group, size) for size in settings.sizes] for group, name in each]
-    times = iter(medians_us(mesh, [*itertools.chain(*calls)], settings))
+    times = iter(medians_us(mesh, [*itertools.chain(*calls)], settings, begin))
     measured = [[(call, next(times)) for call in of_one] for of_one in calls]
     copy = _fit(measured[0])
     fitted = [Fitted("copy", (), 1, copy)]

@@ -6,6 +6,8 @@ import itertools
 import logging
 import os
 import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import torch
@@ -14,6 +16,7 @@ import torch.multiprocessing as mp
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from .. import _torch
+from ..progress import progress
 from ..topology import Group, Topology
 from .measuring import calibrate
 from .report import publish
@@ -74,10 +77,17 @@ def _calibrated(request: Request) -> Calibration:
     mesh = init_device_mesh(request.device, request.shape, mesh_dim_names=names)
     if request.flatten:
         _flatten_all(mesh, names)
-    found = calibrate(mesh, request.settings)
+    settings = request.settings
+    with _progress(settings.warmups + settings.repetitions) as begin:
+        found = calibrate(mesh, settings, begin)
     if request.names is None:
         return replace(found, topology=_by_index(found.topology, names))
     return found
+
+
+def _progress(rounds: int) -> AbstractContextManager[Callable[[str], None]]:
+    """A bar, on one rank."""
+    return progress(rounds) if dist.get_rank() == 0 else nullcontext(lambda _: None)
 
 
 def _flatten_all(mesh: DeviceMesh, names: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.distributed as dist
@@ -20,17 +20,23 @@ __all__ = ["medians_us"]
 _CALLS_IN_A_ROW = 10
 
 
-def medians_us(mesh: DeviceMesh, workloads: Sequence[Workload], settings: Settings) -> list[float]:
+def medians_us(
+    mesh: DeviceMesh,
+    workloads: Sequence[Workload],
+    settings: Settings,
+    begin: Callable[[str], None] = lambda _: None,
+) -> list[float]:
     """Microseconds of each call: the median over repetitions, the most over all ranks of the mesh.
 
     The calls take turns in another order each time, so that neither a busy machine nor the call
     before it (a large one leaves cold caches) falls on one of them alone. So all that is to be
     compared has to be in one list: what plans are chosen by is which collective is cheaper. All
     groups over the same mesh dims run at the same time, as in a program. Every rank gets the same
-    numbers.
+    numbers. `begin` is called before each round, untimed.
     """
     times: list[list[float]] = [[] for _ in workloads]
     for repetition in range(-settings.warmups, settings.repetitions):
+        begin("warming up" if repetition < 0 else f"round {repetition + 1}")
         order = random.Random(repetition).sample(range(len(workloads)), len(workloads))
         for number in order:  # the same on all ranks
             _largest_of_ranks(mesh, [0.0])  # together from here

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..errors import ShardpropError
+
 MESH_DIM_NAMES: dict[int, tuple[str, ...]] = {
     1: ("tp",),
     2: ("dp", "tp"),
@@ -17,7 +19,7 @@ MAX_RANKS = 4096
 """More ranks than this is a typing mistake; the fake backend would still build the mesh."""
 
 
-class SettingsError(ValueError):
+class SettingsError(ShardpropError):
     """The request cannot be run; the message says what was expected and what was given."""
 
 

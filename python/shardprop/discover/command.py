@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from .._torch import OpOverload
+from ..progress import progress
 from ..validate.calls import Call
 from ..validate.files import FileError, generator_of_calls, import_file
 from ..validate.names import ops_named, overload
@@ -50,7 +51,13 @@ def run(
         seconds=request.time_limit * _TO_TRY,
         seed=settings.seed,
     )
-    found = sorted(discover_ops(ops, wanted, request, own), key=lambda one: one.op)
+    found = []
+    with progress(len(ops)) as begin:
+        begin("recording calls")
+        for one in discover_ops(ops, wanted, request, own):
+            found.append(one)
+            begin(one.op)
+    found.sort(key=lambda one: one.op)
     if as_json:
         print(json.dumps({"ops": [_values(one) for one in found]}, indent=2))
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,7 +28,8 @@ class FileError(ShardpropError):
 
 def import_file(path: Path) -> ModuleType:
     """The file as a module of its name, its folder on the path as if it had been run; the module
-    that there is already if it has been imported before.
+    that there is already if it has been imported before. What it prints goes to stderr: stdout is
+    for a report, which may be JSON.
 
     Raises:
         FileError: there is no such file, or it raises.
@@ -52,7 +54,8 @@ def import_file(path: Path) -> ModuleType:
     sys.modules[path.stem] = module  # as dataclasses and pickle look for it
     _imported.add(path.stem)
     try:
-        spec.loader.exec_module(module)
+        with redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # a script may end in sys.exit
         sys.modules.pop(path.stem, None)
         raise FileError(

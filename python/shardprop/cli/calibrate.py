@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from .common import AsJson
+
 __all__ = ["calibrate"]
 
 
@@ -47,7 +49,7 @@ def calibrate(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the topology to this JSON file.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure the collectives that redistribution runs, and fit a cost model to them.
 
@@ -61,32 +63,22 @@ def calibrate(
     on the same machines. The groups of --flatten are in it, and it is refused for a mesh that
     has not flattened them.
 
+    Examples:
+
+    - `shardprop calibrate --mesh 2x2 --output here.json`: four processes on this machine
+    - `torchrun --nproc-per-node 8 -m shardprop calibrate --mesh 2x4 --names dp,tp --flatten
+      --output node.json`: eight GPUs; then `enable(policy="optimal", topology="node.json")`
+
     Exit codes:
 
     - 0: all is measured, and the file is written
     - 1: a process failed, or the file cannot be written
     - 2: the request makes no sense
     """
-    from ..errors import ShardpropError
-    from .request import request_of
+    from ..calibration.processes import run
+    from ..calibration.request import request_of
 
-    try:
-        request = request_of(
-            mesh,
-            ranks,
-            names,
-            flatten,
-            device,
-            sizes,
-            repetitions,
-            output,
-            as_json,
-        )
-    except ShardpropError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from None
-    from .processes import run
-
+    request = request_of(mesh, ranks, names, flatten, device, sizes, repetitions, output, as_json)
     try:
         run(request)
     except Exception:  # of a process of its own, whatever it is

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from .common import AsJson
+
 __all__ = ["validate"]
 
 
@@ -58,7 +60,7 @@ def validate(
         float, typer.Option(metavar="S", help="Seconds for one op, then it is given up.")
     ] = 60.0,
     seed: Annotated[int, typer.Option(help="Seed of every random number.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: AsJson = False,
     repro: Annotated[
         Path | None,
         typer.Option(
@@ -80,15 +82,19 @@ def validate(
     Ops are tried in processes of their own; one that crashes or hangs is reported, and the others
     go on. The same seed gives the same report.
 
+    Examples:
+
+    - `shardprop validate mm add.Tensor '*softmax*'`: the rules that torch has for these
+    - `shardprop validate --module my_rules.py`: the rules that a file of yours registers
+
     Exit codes:
 
     - 0: every op was tried to its end, and no row is unsound
     - 1: a row is unsound, or an op was not tried to its end: a crash, the time limit, no call known
     - 2: the request makes no sense: an unknown op, a file that cannot be used
     """
-    from ..errors import ShardpropError
-    from .command import run
-    from .request import Request
+    from ..validate.command import run
+    from ..validate.request import Request
 
     request = Request(
         ops=tuple(ops or ()),
@@ -106,9 +112,4 @@ def validate(
         seed=seed,
         repro=repro,
     )
-    try:
-        code = run(request, as_json, show_missing)
-    except ShardpropError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from None
-    raise typer.Exit(code)
+    raise typer.Exit(run(request, as_json, show_missing))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from .common import AsJson
+
 __all__ = ["discover"]
 
 
@@ -44,7 +46,7 @@ def discover(
         float, typer.Option(metavar="S", help="Seconds for one op, then it is given up.")
     ] = 120.0,
     seed: Annotated[int, typer.Option(help="Seed of every random number.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find the rule of an op: the rows that hold on simulated ranks, as the shortest text.
 
@@ -56,15 +58,19 @@ def discover(
 
     The calls are evidence, no proof: a rule is worth as much as the calls differ.
 
+    Examples:
+
+    - `shardprop discover mm`: the rule of an op that has one, found again
+    - `shardprop discover mylib::op --module my_ops.py`: the rule of an op of yours
+
     Exit codes:
 
     - 0: a rule was found for every op
     - 1: not for one of them: a crash, the time limit, no call known
     - 2: the request makes no sense: an unknown op, a file that cannot be used
     """
-    from ..errors import ShardpropError
+    from ..discover.command import run
     from ..validate.request import Request
-    from .command import run
 
     request = Request(
         ops=tuple(ops),
@@ -75,9 +81,5 @@ def discover(
         time_limit=time_limit,
         seed=seed,
     )
-    try:
-        code = run(request, diff=diff, every_reduce_op=every_reduce_op, as_json=as_json)
-    except ShardpropError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from None
+    code = run(request, diff=diff, every_reduce_op=every_reduce_op, as_json=as_json)
     raise typer.Exit(code)

@@ -1,0 +1,89 @@
+"""The command line: `shardprop demo` and others, the same as `python -m shardprop ...`.
+
+common    exit codes, errors, JSON        notation   tensors and arguments as text
+progress  bars on stderr                  ranks      process groups that stand in for real ones
+program   a script that is run as `python SCRIPT` would
+
+One file per command; what a command does is elsewhere, and imported when it is run.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .bench import bench
+from .calibrate import calibrate
+from .common import EXIT_CODES, Commands
+from .coverage import coverage
+from .demo import demo
+from .discover import discover
+from .doctor import doctor
+from .explain import explain
+from .trace import trace
+from .validate import validate
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="shardprop",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",  # reflows the paragraphs of a docstring
+    pretty_exceptions_enable=False,  # a failed worker has a traceback of its own to show
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import platform
+
+        import torch
+
+        from .. import __version__
+
+        python = platform.python_version()
+        typer.echo(f"shardprop {__version__} (torch {torch.__version__}, Python {python})")
+        raise typer.Exit
+
+
+@app.callback(
+    help=f"""Compiled sharding propagation for PyTorch DTensor.
+
+    New here: `shardprop demo` shows what it does, `shardprop doctor` whether it works here,
+    `shardprop explain` why one op is sharded as it is, `shardprop trace` what a program
+    communicates, and where.
+
+    Every command has examples in its --help, and with --json prints one JSON document on stdout;
+    messages and progress go to stderr.
+
+    Exit codes, of every command:
+
+{EXIT_CODES}
+    """
+)
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print versions and exit."
+        ),
+    ] = False,
+) -> None:
+    """What stands before a command."""
+
+
+app.command()(demo)
+# -1 is an argument, and no option.
+app.command(context_settings={"ignore_unknown_options": True})(explain)
+# What stands behind the script is the script's.
+app.command(context_settings={"allow_interspersed_args": False})(trace)
+for _command in (bench, validate, discover, coverage, calibrate, doctor):
+    app.command()(_command)
+
+
+def main() -> None:
+    """The entry point of the `shardprop` script."""
+    app()

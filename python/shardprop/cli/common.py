@@ -1,0 +1,74 @@
+"""What all commands share: exit codes, errors without a traceback, JSON on stdout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from ..errors import ShardpropError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    "EXIT_CODES",
+    "AsJson",
+    "Commands",
+    "console_for_tables",
+    "print_json",
+    "print_lines",
+    "refuse",
+]
+
+# The one place where they are given their meaning; each command says what a finding is to it.
+EXIT_CODES = """\
+    - 0: all is well
+    - 1: a finding, such as a difference, an unsound rule, an op without a decision, a problem
+    - 2: the request makes no sense; one line on stderr says why
+    - 130: interrupted
+"""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+# Wide enough for the tables where stdout is a file, which has no width.
+_COLUMNS = 120
+
+
+class Commands(TyperGroup):
+    """The commands; a user's mistake ends any of them with one line and exit code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except ShardpropError as error:
+            refuse(str(error))
+
+
+def refuse(message: str) -> NoReturn:
+    """Say what is wrong with the request and end with exit code 2."""
+    typer.echo(f"Error: {message}", err=True)
+    raise typer.Exit(2) from None
+
+
+def print_json(values: object) -> None:
+    """One JSON document on stdout."""
+    typer.echo(json.dumps(values, indent=2))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Lines as they are, on stdout."""
+    for line in lines:
+        typer.echo(line)
+
+
+def console_for_tables() -> Console:
+    """Stdout as wide as the terminal, or as the tables where there is none."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=_COLUMNS)

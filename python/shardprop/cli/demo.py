@@ -1,0 +1,69 @@
+"""The command `shardprop demo`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .common import AsJson, print_json, print_lines
+
+__all__ = ["demo"]
+
+
+def demo(
+    mesh: Annotated[
+        str | None,
+        typer.Option(help="Sizes of the mesh dims.", show_default="2x2x2; 4x2 with --compare"),
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Run torch alone too and compare every decision.")
+    ] = False,
+    gloo: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Train on N real processes and compare with a single device."
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Let torch alone run on a mesh of 3 or more dims.")
+    ] = False,
+    steps: Annotated[int, typer.Option(help="Training steps.")] = 3,
+    layers: Annotated[int, typer.Option(help="Transformer blocks.")] = 2,
+    dim: Annotated[int, typer.Option(help="Elements per token.")] = 64,
+    heads: Annotated[int, typer.Option(help="Attention heads.")] = 4,
+    hidden: Annotated[int, typer.Option(help="Elements inside the MLP.")] = 128,
+    vocab: Annotated[int, typer.Option(help="Tokens in the vocabulary.")] = 256,
+    batch: Annotated[int, typer.Option(help="Sequences in the batch.")] = 8,
+    seq: Annotated[int, typer.Option(help="Tokens per sequence.")] = 16,
+    seed: Annotated[int, typer.Option(help="Seed of weights and tokens.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Train a small transformer whose parameters and activations are DTensors, and time the
+    propagation of its shardings.
+
+    For a first look: it needs no GPU, no launcher and no other process. Ranks are simulated unless
+    --gloo starts real ones.
+
+    Examples:
+
+    - `shardprop demo`: a 2x2x2 mesh, which torch alone would take most of an hour for
+    - `shardprop demo --compare --mesh 2x2`: the same training with torch alone, decisions compared
+    - `shardprop demo --gloo 4`: four real processes, compared with a single device
+
+    Exit codes:
+
+    - 0: it ran, and what was to be compared is equal
+    - 1: decisions (--compare), or losses and gradients (--gloo), differ
+    - 2: the request makes no sense, such as a mesh that does not divide the model
+    """
+    from ..demo import runs
+    from ..demo.settings import ModelSize
+
+    size = ModelSize(layers, dim, heads, hidden, vocab, batch, seq)
+    outcome = runs.plan_run(runs.Request(mesh, compare, gloo, force, size, steps, seed))()
+    if as_json:
+        print_json(outcome.values)
+    else:
+        print_lines(outcome.lines)
+    raise typer.Exit(0 if outcome.good else 1)

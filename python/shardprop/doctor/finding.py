@@ -1,0 +1,93 @@
+"""What a check found, and all findings together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Finding", "Report", "Status", "note", "ok", "problem"]
+
+
+class Status(Enum):
+    """How much a finding matters."""
+
+    OK = "ok"
+    NOTE = "note"  # works; it could be better, or should be known
+    PROBLEM = "problem"  # does not work, or not as it should
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    Attributes:
+        check: What was looked at.
+        status: How much it matters.
+        text: What is there.
+        advice: What to do; empty where nothing is to be done.
+    """
+
+    check: str
+    status: Status
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All findings, in the order of the checks."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Is there no problem?"""
+        return not any(finding.status is Status.PROBLEM for finding in self.findings)
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values."""
+        return {
+            "healthy": self.healthy,
+            "findings": [
+                {
+                    "check": finding.check,
+                    "status": finding.status.value,
+                    "text": finding.text,
+                    "advice": finding.advice,
+                }
+                for finding in self.findings
+            ],
+        }
+
+    def __str__(self) -> str:
+        width = max((len(finding.check) for finding in self.findings), default=0)
+        lines = []
+        for finding in self.findings:
+            lines.append(f"{finding.status.value:<8} {finding.check:<{width}}  {finding.text}")
+            if finding.advice:
+                lines.append(f"{'':<8} {'':<{width}}  -> {finding.advice}")
+        problems = sum(finding.status is Status.PROBLEM for finding in self.findings)
+        notes = sum(finding.status is Status.NOTE for finding in self.findings)
+        lines.append(
+            f"{problems} {_several('problem', problems)}, {notes} {_several('note', notes)}"
+        )
+        return "\n".join(lines)
+
+
+def _several(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"
+
+
+def ok(check: str, text: str) -> Finding:
+    """All is well."""
+    return Finding(check, Status.OK, text)
+
+
+def note(check: str, text: str, advice: str = "") -> Finding:
+    """Works; it could be better, or should be known."""
+    return Finding(check, Status.NOTE, text, advice)
+
+
+def problem(check: str, text: str, advice: str) -> Finding:
+    """Does not work, or not as it should."""
+    return Finding(check, Status.PROBLEM, text, advice)

@@ -1,0 +1,117 @@
+"""Who decides for DTensor, and are its decisions torch's?"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+
+import torch
+
+from .. import _torch, propagator, registry
+from .._torch import DeviceMesh, DTensor, Replicate, TensorMeta
+from ..demo.decisions import describe
+from ..policy import OptimalPolicy
+from ..specs import make_spec
+from .finding import Finding, note, ok, problem
+
+__all__ = ["decides", "enabled", "nobody_else", "same_answer"]
+
+# A size that was not met before: torch's caches would answer, and nobody would be asked.
+_sizes = itertools.count(1_009)
+
+
+def enabled() -> Iterator[Finding]:
+    """Is shardprop on?"""
+    by_environment = os.environ.get("SHARDPROP")
+    if by_environment not in (None, "", "0", "1"):
+        yield problem(
+            "enabled",
+            f"SHARDPROP={by_environment} in the environment, which does nothing",
+            "export SHARDPROP=1 enables shardprop when it is imported",
+        )
+    elif propagator.is_enabled():
+        how = " (SHARDPROP=1)" if by_environment == "1" else ""
+        yield ok("enabled", f"yes{how}, policy {propagator.current_policy().name!r}")
+    else:
+        yield note(
+            "enabled", "no", "call shardprop.enable(), or set SHARDPROP=1 and import shardprop"
+        )
+
+
+def nobody_else() -> Iterator[Finding]:
+    """Is torch's propagator as torch made it, but for us?"""
+    foreign = _torch.foreign_patches()
+    if foreign:
+        yield problem(
+            "other patches",
+            f"{', '.join(foreign)} stand where torch's propagation or redistribution was",
+            "another library has replaced them; enable shardprop after it, or do without one",
+        )
+    else:
+        yield ok("other patches", "none in DTensor's propagation and redistribution")
+    if _torch.forces_a_planner():
+        yield note(
+            "torch's planner",
+            "the program forces torch's graph planner for redistributions",
+            "policy 'optimal' plans none while it does",
+        )
+
+
+def decides(mesh: DeviceMesh) -> Iterator[Finding]:
+    """Does an op on DTensors come to the core?"""
+    local = torch.ones(1, next(_sizes), device=mesh.device_type)
+    tensor = DTensor.from_local(local, mesh, [Replicate()] * mesh.ndim, run_check=False)
+    with nullcontext() if propagator.is_enabled() else propagator.enabled():
+        before = propagator.stats()
+        _ = tensor + tensor
+        after = propagator.stats()
+    if after.decisions > before.decisions:
+        yield ok("hook", "an op on DTensors was decided by the core")
+    else:
+        yield problem(
+            "hook",
+            "an op on DTensors was not decided by the core",
+            "see other patches; shardprop.stats() says what was delegated or fell back",
+        )
+
+
+def same_answer(mesh: DeviceMesh) -> Iterator[Finding]:
+    """Is the core's decision the one that torch makes?"""
+    if isinstance(propagator.current_policy(), OptimalPolicy):
+        yield ok("answers", "policy 'optimal' decides, which is not to decide as torch does")
+        return
+    schema = _question(mesh)
+    theirs, ours = (
+        describe(_answer(decide, schema))
+        for decide in (_torch.torch_propagate, propagator.propagate_sharding)
+    )
+    if theirs == ours:
+        yield ok("answers", "a decision of the core is torch's own")
+    else:
+        yield problem(
+            "answers",
+            f"for {schema} torch decides {theirs}, and the core {ours}",
+            "run shardprop bench --quick; if that differs too, report it with this output",
+        )
+
+
+def _answer(decide: Callable[[_torch.OpSchema], object], schema: _torch.OpSchema) -> object:
+    try:
+        return decide(schema)
+    except Exception as error:  # an error is an answer too
+        return error
+
+
+def _question(mesh: DeviceMesh) -> _torch.OpSchema:
+    """A product of matrices whose operands disagree."""
+    size = next(_sizes)
+
+    def spec(shape: Sequence[int], placement: _torch.Placement) -> _torch.DTensorSpec:
+        tensor = torch.empty(*shape, device="meta")
+        meta = TensorMeta(tensor.shape, tensor.stride(), tensor.dtype)
+        return make_spec(mesh, (placement, *[Replicate()] * (mesh.ndim - 1)), meta)
+
+    operands = spec((64, size), _torch.Shard(0)), spec((size, 64), _torch.Shard(0))
+    return registry.op_schema(torch.ops.aten.mm.default, operands, {})
