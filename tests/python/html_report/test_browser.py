@@ -14,7 +14,7 @@ import pytest
 
 from shardprop.html_report import page
 
-from .sample import HOSTILE, large, small
+from .sample import HOSTILE, large, small, trace_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -133,6 +133,26 @@ def test_the_timeline_merges_what_is_thinner_than_a_pixel_and_zooms(tmp_path) ->
     assert found["second"].startswith("all_gather over dp: 20 us")
     assert found["last"].startswith("all_gather over dp: 20 us")
     assert "Transformer.layers.11.feed_forward.w1" in found["last"]
+
+
+def test_collectives_without_a_cost_have_no_time_axis(tmp_path) -> None:
+    trace = small()
+    for each in trace["redistributions"]:
+        for one in each["steps"]:
+            one["comm_us"] = 0.0
+    text = answers(trace, tmp_path, "return document.querySelector('#timeline').innerText;")
+    assert text.endswith("Every collective costs nothing under the cost model.")
+
+
+def test_an_empty_trace_says_so(tmp_path) -> None:
+    script = "return [...document.querySelectorAll('.empty')].map((node) => node.innerText);"
+    assert answers(trace_of([], [], [], [], []), tmp_path, script) == [
+        "There was none.",
+        "Nothing was communicated.",
+        "Nothing was redistributed.",
+        "None was asked for.",
+        "There was none: the core decided everything.",
+    ]
 
 
 def test_plans_come_in_portions(tmp_path) -> None:

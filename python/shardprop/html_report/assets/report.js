@@ -33,10 +33,11 @@ function showTimeline() {
   if (bars.length === 0) return section("timeline").append(none("Nothing was communicated."));
   let at = 0;
   const made = bars.map(([event, kind, of, us, bytes]) => {
-    const bar = { event: events[event], kind: kinds[kind], lanes: of, over: of.map((lane) => lanes[lane]).join(", "), start: at, us, bytes };
-    at += us;
+    const bar = { event: events[event], kind: kinds[kind], lanes: of, over: of.map((lane) => lanes[lane]).join(", "), start: at, us: us || 0, bytes };
+    at += bar.us;
     return bar;
   });
+  if (at === 0) return section("timeline").append(none("Every collective costs nothing under the cost model."));
   const of = lanes.map((name, index) => ({ name, bars: made.filter((bar) => bar.lanes.includes(index)) }));
   section("timeline").append(...makeTimeline({ bars: made, lanes: of, end: at }));
   if (dropped) section("timeline").append(none(`${countText(dropped)} later ones are left out.`));

@@ -57,8 +57,8 @@ function makeTable(caption, columns, rows, sortedBy) {
   draw();
   return {
     node: element("div", {},
-      element("div", { class: "scroll" },
-        element("table", { "aria-label": caption }, element("thead", {}, element("tr", {}, ...heads)), body)),
+      element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+        element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body)),
       more),
     keep(rowsToShow) { current = rowsToShow; shown = PORTION; draw(); },
   };
