@@ -26,16 +26,18 @@ _PARAMETERS = ("weight", "bias", "mat2", "other", "running_mean", "running_var")
 
 
 def advice_for(asked: Asked, choice: Choice, candidates: Sequence[Candidate]) -> tuple[Advice, ...]:
-    """Other placements of each operand that costs something, under which the op costs less.
+    """Other placements of one operand, under which an op that costs something costs less.
 
-    Operands that look like parameters come first; of one operand, what saves the most, and of such
-    what changes the fewest mesh dims.
+    That may be an operand which does not move itself: a weight that lies so that the activations
+    have to. Operands that look like parameters come first; of one operand, what saves the most, and
+    of such what changes the fewest mesh dims.
     """
-    prices = choice.operand_costs[: asked.question.positional]
-    dear = [index for index, price in enumerate(prices) if price > 0]
-    dear.sort(key=lambda index: (not _is_parameter(asked.names[index]), index))
+    if not choice.cost > 0:
+        return ()
+    operands = list(range(asked.question.positional))
+    operands.sort(key=lambda index: (not _is_parameter(asked.names[index]), index))
     found: list[Advice] = []
-    for operand in dear:
+    for operand in operands:
         if asked.operands[operand].mesh == choice.mesh:
             found += _for_operand(asked, choice, operand, candidates)
     return tuple(found)
@@ -73,7 +75,9 @@ def _for_operand(
     proposals = _follow_proposals if asked.follows else _row_proposals
     seen: set[Placements] = {tuple(spec.placements)}
     tried = []
-    for placements in itertools.islice(proposals(spec, operand, candidates), _MOST_TRIED):
+    for placements in proposals(spec, operand, candidates):
+        if len(tried) == _MOST_TRIED:
+            break
         if placements not in seen and _can_be_meant(spec, placements):
             seen.add(placements)
             tried.append(_tried(asked, choice, operand, placements))
@@ -107,13 +111,14 @@ def _tried(asked: Asked, choice: Choice, operand: int, placements: Placements) -
 def _row_proposals(
     spec: DTensorSpec, operand: int, candidates: Sequence[Candidate]
 ) -> Iterator[Placements]:
-    """What candidates want of it, first those that ask little of the others."""
+    """What candidates want of it that ask less of the others than the winner costs, least first."""
 
     def of_others(candidate: Candidate) -> float:
         return sum(us for index, us in enumerate(candidate.operand_us) if index != operand)
 
     for candidate in sorted(candidates, key=of_others):
-        yield candidate.operands[operand]
+        if of_others(candidate) < candidates[0].us:
+            yield candidate.operands[operand]
 
 
 def _follow_proposals(

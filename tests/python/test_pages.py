@@ -1,4 +1,4 @@
-"""docs/tutorial.md, typed in: its files are written, its commands run, their output compared."""
+"""Pages of docs/, typed in: their files are written, their commands run, the output compared."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
-TUTORIAL = ROOT / "docs" / "tutorial.md"
+# How many commands each page has, so that none is overlooked.
+PAGES = {"decisions": 1, "quickstart": 4, "tutorial": 4}
 
 _BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# (\w+\.py)\n")
@@ -47,9 +50,10 @@ def _run(command: str, folder: Path) -> str:
     return done.stdout + (done.stderr if done.returncode not in (0, 1) else "") + status
 
 
-def test_tutorial_does_what_it_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_page_does_what_it_says(page: str, tmp_path: Path) -> None:
     checker = doctest.OutputChecker()
-    blocks = _BLOCK.findall(TUTORIAL.read_text())
+    blocks = _BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text())
     commands = 0
     for language, block in blocks:
         if language == "python":
@@ -60,7 +64,7 @@ def test_tutorial_does_what_it_says(tmp_path: Path) -> None:
         for command, shown in _commands(block):
             printed = _run(command, tmp_path)
             assert checker.check_output(shown + "\n", printed + "\n", _MATCH), (
-                f"$ {command}\n{printed}\n--- the tutorial shows:\n{shown}"
+                f"$ {command}\n{printed}\n--- the page shows:\n{shown}"
             )
             commands += 1
-    assert commands == 4
+    assert commands == PAGES[page]
