@@ -45,6 +45,7 @@ class Decided(NamedTuple):
 
     asked: Asked
     spot: Spot
+    policy: Policy
 
 
 class Moved(NamedTuple):
@@ -121,7 +122,7 @@ def end(recording: Recording) -> None:
 
 
 def _on_decision(asked: Asked) -> None:
-    event = Decided(asked, _where.here(asked.schema.op))
+    event = Decided(asked, _where.here(asked.schema.op), current_policy())
     for recording in _open:
         recording.add(event)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ShardpropError
+from ..propagator import current_policy
 from ..stats import Stats
 from .document import document
 from .events import decision_of, redistribution_of
@@ -137,11 +138,19 @@ class Trace:
             decision: One of `decisions`, or its index.
 
         Raises:
-            ShardpropError: there is no such decision, or as `shardprop.explain` does.
+            ShardpropError: there is no such decision, it was made under another policy than the one
+                that is on now, or as `shardprop.explain` does.
         """
         if not isinstance(decision, TracedDecision):
             decision = self._at(decision)
-        return importlib.import_module("shardprop.explanation").explain_schema(decision.schema)
+        policy = current_policy().name
+        if decision.policy != policy:
+            raise ShardpropError(
+                f"Expected policy {decision.policy!r}, under which {decision.op} was decided, got "
+                f"{policy!r}: an explanation asks again. Enable the one of the trace."
+            )
+        package = importlib.import_module("shardprop.explanation")
+        return package.Explanation(decision.op, [package.explain_schema(decision.schema)])
 
     def _at(self, index: object) -> TracedDecision:
         count = len(self.decisions)
