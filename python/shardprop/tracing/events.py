@@ -28,6 +28,7 @@ def decision_of(event: Decided, began: float) -> TracedDecision:
         reason=reason,
         seconds=asked.seconds,
         place=_place(event.spot),
+        policy=event.policy.name,
         at=asked.start - began,
         thread=event.spot[3],
     )

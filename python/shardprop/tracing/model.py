@@ -54,6 +54,7 @@ class TracedDecision:
         reason: Why not the core.
         seconds: How long it took.
         place: Where it was asked for.
+        policy: What decided: ``"torch"`` or ``"optimal"``.
         at: Seconds since the trace began.
         thread: The thread that asked, by its identifier.
     """
@@ -66,8 +67,9 @@ class TracedDecision:
     reason: str | None
     seconds: float
     place: Place
-    at: float = 0.0
-    thread: int = 0
+    policy: str
+    at: float
+    thread: int
 
 
 @dataclass(frozen=True)

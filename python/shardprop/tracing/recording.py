@@ -45,6 +45,7 @@ class Decided(NamedTuple):
 
     asked: Asked
     spot: Spot
+    policy: Policy
 
 
 class Moved(NamedTuple):
@@ -65,37 +66,27 @@ class Recording:
     """The events of one trace; of the first `limit` all, of the rest how many.
 
     Attributes:
-        decided: Decisions in the order in which they were made.
-        moved: Redistributions in the order in which they ended.
-        dropped: How many events came after the limit.
+        events: In the order in which they ended.
+        dropped: How many came after the limit.
+        dropped_seconds: What the decisions among those took.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self.decided: list[Decided] = []
-        self.moved: list[Moved] = []
+        self.events: list[Decided | Moved] = []
         self.dropped = 0
-        self.seconds = 0.0
+        self.dropped_seconds = 0.0
 
-    def add_decision(self, event: Decided) -> None:
-        """Put a decision by."""
+    def add(self, event: Decided | Moved) -> None:
+        """Put an event by. No lock, for lists have theirs; threads may go past the limit by one."""
+        if len(self.events) < self._limit:
+            self.events.append(event)
+            return
         with self._lock:
-            self.seconds += event.asked.seconds
-            if self._has_room():
-                self.decided.append(event)
-
-    def add_redistribution(self, event: Moved) -> None:
-        """Put a redistribution by."""
-        with self._lock:
-            if self._has_room():
-                self.moved.append(event)
-
-    def _has_room(self) -> bool:
-        if len(self.decided) + len(self.moved) < self._limit:
-            return True
-        self.dropped += 1
-        return False
+            self.dropped += 1
+            if isinstance(event, Decided):
+                self.dropped_seconds += event.asked.seconds
 
 
 _open: tuple[Recording, ...] = ()
@@ -131,9 +122,9 @@ def end(recording: Recording) -> None:
 
 
 def _on_decision(asked: Asked) -> None:
-    event = Decided(asked, _where.here(asked.schema.op))
+    event = Decided(asked, _where.here(asked.schema.op), current_policy())
     for recording in _open:
-        recording.add_decision(event)
+        recording.add(event)
 
 
 def _for_op(
@@ -175,7 +166,7 @@ def _around(inner: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
             current_policy(),
         )
         for recording in _open:
-            recording.add_redistribution(event)
+            recording.add(event)
         return result
 
     return redistribute_local_tensor

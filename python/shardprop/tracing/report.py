@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ShardpropError
+from ..propagator import current_policy
 from ..stats import Stats
 from .document import document
 from .events import decision_of, redistribution_of
 from .model import TracedDecision, TracedRedistribution
 from .plans import Plans
-from .recording import Recording
+from .recording import Decided, Recording
 from .rows import ModuleRow, MoveRow, across_modules, by_module, moves_alike
 from .text import report_text
 
@@ -60,24 +61,32 @@ class Trace:
         self.hits, self.misses = _since(self._cache_before, cache)
         self.stats = _difference(self._stats_before, after)
 
+    def _read(self) -> None:
+        """Put events that came since the last time into words."""
+        new = self._recording.events[len(self._decisions) + len(self._redistributions) :]
+        for event in new:
+            if isinstance(event, Decided):
+                self._decisions.append(decision_of(event, self._start))
+            else:
+                self._redistributions.append(redistribution_of(event, self._start, self._plans))
+
     @property
     def decisions(self) -> list[TracedDecision]:
         """Decisions that no cache answered, in the order in which they were made."""
-        for event in self._recording.decided[len(self._decisions) :]:
-            self._decisions.append(decision_of(event, self._start))
+        self._read()
         return self._decisions
 
     @property
     def redistributions(self) -> list[TracedRedistribution]:
         """Redistributions that ran, in the order in which they ended."""
-        for event in self._recording.moved[len(self._redistributions) :]:
-            self._redistributions.append(redistribution_of(event, self._start, self._plans))
+        self._read()
         return self._redistributions
 
     @property
     def seconds(self) -> float:
         """What propagation took, of all threads."""
-        return self._recording.seconds
+        held = sum(decision.seconds for decision in self.decisions)
+        return held + self._recording.dropped_seconds
 
     @property
     def dropped(self) -> int:
@@ -129,11 +138,19 @@ class Trace:
             decision: One of `decisions`, or its index.
 
         Raises:
-            ShardpropError: there is no such decision, or as `shardprop.explain` does.
+            ShardpropError: there is no such decision, it was made under another policy than the one
+                that is on now, or as `shardprop.explain` does.
         """
         if not isinstance(decision, TracedDecision):
             decision = self._at(decision)
-        return importlib.import_module("shardprop.explanation").explain_schema(decision.schema)
+        policy = current_policy().name
+        if decision.policy != policy:
+            raise ShardpropError(
+                f"Expected policy {decision.policy!r}, under which {decision.op} was decided, got "
+                f"{policy!r}: an explanation asks again. Enable the one of the trace."
+            )
+        package = importlib.import_module("shardprop.explanation")
+        return package.Explanation(decision.op, [package.explain_schema(decision.schema)])
 
     def _at(self, index: object) -> TracedDecision:
         count = len(self.decisions)

@@ -74,10 +74,11 @@ class _Thread:
 
         The first to say so: what comes later with the same number made no node.
         """
-        if len(self.lines) >= _LINES_HELD:
-            for number in [*self.lines][: _LINES_HELD // 2]:
-                del self.lines[number]
-        self.lines.setdefault(_torch.next_autograd_number() - 1, (op, line))
+        lines = self.lines
+        if len(lines) >= _LINES_HELD:
+            for number in [*lines][: _LINES_HELD // 2]:
+                del lines[number]
+        lines.setdefault(_torch.next_autograd_number() - 1, (op, line))
 
     def module_of(self, number: int) -> str | None:
         """Whose forward made a node; None if it was not in this thread while a trace was open."""
@@ -140,8 +141,9 @@ class Whereabouts:
         return module, line or user_line(3), True, thread.ident
 
     def _mine(self) -> _Thread:
-        thread: _Thread | None = getattr(self._of_thread, "it", None)
-        if thread is None:
+        try:
+            thread: _Thread = self._of_thread.it
+        except AttributeError:
             thread = self._of_thread.it = _Thread()
             self._threads.append(thread)
         return thread

@@ -220,13 +220,22 @@ def test_a_decision_is_explained_by_its_question(
 ) -> None:
     made = types.ModuleType("shardprop.explanation")
     made.explain_schema = lambda schema: schema  # type: ignore[attr-defined]
+    made.Explanation = lambda of, decisions: (of, *decisions)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "shardprop.explanation", made)
-    assert trace.explain(0) is trace.decisions[0].schema
-    assert trace.explain(trace.decisions[-1]) is trace.explain(-1)
+    first, last = trace.decisions[0], trace.decisions[-1]
+    assert trace.explain(0) == (first.op, first.schema)
+    assert trace.explain(last) == trace.explain(-1) == (last.op, last.schema)
     with pytest.raises(ShardpropError, match=r"Expected an index of \d+ decisions, got 999"):
         trace.explain(999)
     with pytest.raises(ShardpropError, match="its index, got a str"):
         trace.explain("0")  # type: ignore[arg-type]
+    with (
+        shardprop.enabled(policy="optimal", topology="h100-nvlink"),
+        pytest.raises(
+            ShardpropError, match=r"Expected policy 'torch', under which aten.* got 'optimal'"
+        ),
+    ):
+        trace.explain(0)
 
 
 def test_a_plan_that_cannot_be_shown_says_why(mesh_of: MeshOf) -> None:

@@ -173,3 +173,13 @@ def test_comm_debug_mode_counts_the_same_beside_a_trace(mesh_of: MeshOf) -> None
         with shardprop.trace() as t:
             assert counts() == alone
     assert sum(alone.values()) == sum(r.collectives for r in t.redistributions) > 0
+
+
+def test_importing_shardprop_loads_no_tracing() -> None:
+    _run(
+        "import shardprop, sys\n"
+        "loaded = [name for name in sys.modules if name.startswith('shardprop.tracing')]\n"
+        "assert loaded == [], loaded\n"
+        "assert callable(shardprop.trace)\n"
+        "assert 'shardprop.tracing' in sys.modules\n"
+    )

@@ -176,6 +176,7 @@ def test_enabling_inside_a_trace_is_seen(mesh_of: MeshOf) -> None:
         torch.mm(a, a)
     assert [r.policy for r in t.redistributions] == ["torch", "optimal"]
     assert [d.op for d in t.decisions] == ["aten.mm.default"] * 2
+    assert [d.policy for d in t.decisions] == ["torch", "optimal"]
     assert t.redistributions[0].us != t.redistributions[1].us
 
 
