@@ -16,6 +16,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SHOWN = {
     "autoparallel_style": r"checked against single plans and all combinations",
     "comparing_topologies": r"no plan is cheaper on a machine than the one that was made for it",
+    "custom_op": r"  .*`weight` on (dim \d of )?mesh dim `dp`.*",
     "fsdp2_tensor_parallel": r"losses( \d\.\d{4}){3} \(the same with torch alone\)",
     "tensor_parallel_llama": r"\d{3} decisions by the core, 0 fallbacks",
 }

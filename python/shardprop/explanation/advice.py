@@ -21,6 +21,8 @@ __all__ = ["advice_for"]
 _MOST_PER_OPERAND = 3
 # Placements of one operand that are put to the core.
 _MOST_TRIED = 32
+# What a proposal has to leave of the price at most: less is not worth a change.
+_MOST_LEFT = 0.9
 # What an operand is called that a program lays out once and for all.
 _PARAMETERS = ("weight", "bias", "mat2", "other", "running_mean", "running_var")
 
@@ -94,12 +96,12 @@ def _for_operand(
 
 
 def _tried(asked: Asked, choice: Choice, operand: int, placements: Placements) -> _Found | None:
-    """The proposal put to the core; None if it saves nothing."""
+    """The proposal put to the core; None if it saves too little."""
     spec, operands = asked.operands[operand], [*asked.operands]
     flag = strided_flag(operands) is not False
     operands[operand] = make_spec(spec.mesh, placements, spec.tensor_meta, flag)
     other = asked.choose_with(operand, operands[operand])
-    if other is None or not other.cost < choice.cost:
+    if other is None or not other.cost < _MOST_LEFT * choice.cost:
         return None
     positional = operands[: asked.question.positional]
     moved = any(moves(each, other, index) for index, each in enumerate(positional))
@@ -111,14 +113,13 @@ def _tried(asked: Asked, choice: Choice, operand: int, placements: Placements) -
 def _row_proposals(
     spec: DTensorSpec, operand: int, candidates: Sequence[Candidate]
 ) -> Iterator[Placements]:
-    """What candidates want of it that ask less of the others than the winner costs, least first."""
+    """What candidates want of it, first those that ask little of the others."""
 
     def of_others(candidate: Candidate) -> float:
         return sum(us for index, us in enumerate(candidate.operand_us) if index != operand)
 
     for candidate in sorted(candidates, key=of_others):
-        if of_others(candidate) < candidates[0].us:
-            yield candidate.operands[operand]
+        yield candidate.operands[operand]
 
 
 def _follow_proposals(
