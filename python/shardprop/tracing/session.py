@@ -33,9 +33,9 @@ def trace(
     """Record the decisions that no cache answers, and every redistribution, of a block.
 
     The trace can be read from the end of the block on. Recording puts by a small tuple for each
-    event; plans, prices and texts are made when they are asked for, so ask before the process group
-    is destroyed. Where shardprop is not enabled, policy ``"torch"`` is for the block: the decisions
-    are torch's own, and torch's caches of them start empty.
+    event; plans, prices and texts are made when they are asked for. Where shardprop is not enabled,
+    policy ``"torch"`` is for the block: the decisions are torch's own, and torch's caches of them
+    start empty.
 
     Events of all threads count. Of traces in one another, each has the events of its own block.
 

@@ -183,3 +183,17 @@ def test_importing_shardprop_loads_no_tracing() -> None:
         "assert callable(shardprop.trace)\n"
         "assert 'shardprop.tracing' in sys.modules\n"
     )
+
+
+def test_a_trace_can_be_read_after_the_process_group_is_gone() -> None:
+    _run(
+        PROGRAM
+        + "shardprop.disable()\n"
+        + "with shardprop.trace() as t:\n"
+        + "    torch.mm(x, x)\n"
+        + "    dist.destroy_process_group()\n"
+        + "(moved,) = t.dearest()\n"
+        + "assert moved.us > 0, moved\n"
+        + "assert t.to_json()['summary']['unpriced'] == 0\n"
+        + "assert 'all_gather over 0' in str(t)\n"
+    )
