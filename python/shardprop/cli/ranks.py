@@ -87,7 +87,8 @@ def keeping_the_group(*, is_given: bool) -> Iterator[None]:
     What is reported of a program needs its meshes when the program is over.
 
     Args:
-        is_given: The group was made for the program: its own ``init_process_group`` is passed over.
+        is_given: The group was made for the program, and is not the program's to make or to
+            destroy.
     """
     init: Any = dist.init_process_group
     destroy: Any = dist.destroy_process_group
@@ -114,5 +115,5 @@ def keeping_the_group(*, is_given: bool) -> Iterator[None]:
         yield
     finally:
         dist.init_process_group, dist.destroy_process_group = init, destroy
-        if over and dist.is_initialized():
+        if over and not is_given and dist.is_initialized():
             destroy()

@@ -57,9 +57,11 @@ def test_the_group_lives_to_the_end_though_it_is_destroyed(
     assert (dist.init_process_group, dist.destroy_process_group) == before
 
 
-def test_a_given_group_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_group_is_neither_made_again_nor_destroyed(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     monkeypatch.setattr(dist, "init_process_group", lambda *_, **__: calls.append("init"))
+    monkeypatch.setattr(dist, "destroy_process_group", lambda: calls.append("destroy"))
     with keeping_the_group(is_given=True):
         dist.init_process_group("nccl")
+        dist.destroy_process_group()
     assert calls == []
