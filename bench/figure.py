@@ -19,10 +19,18 @@ import matplotlib.pyplot as plt
 from table import MESH_DIMS, duration, made_on, times_of
 
 OPS = ("mm", "bmm", "add", "layer_norm")
+MARKERS = ("o", "s", "^", "D")
 # Two hues that differ in brightness too.
 COLOURS = {"torch": "#b5540a", "shardprop": "#0b5cad"}
 # In the SVG names of ids would change with every run.
-matplotlib.rcParams.update({"svg.hashsalt": "shardprop", "font.size": 10})
+matplotlib.rcParams.update(
+    {
+        "svg.hashsalt": "shardprop",
+        "svg.fonttype": "none",
+        "font.family": "sans-serif",
+        "font.size": 10,
+    }
+)
 
 
 def draw(results: dict, path: Path) -> None:
@@ -30,9 +38,12 @@ def draw(results: dict, path: Path) -> None:
     times = times_of(results)
     figure, axes = plt.subplots(figsize=(7.6, 3.9), layout="constrained")
     for who, colour in COLOURS.items():
-        for op, style in zip(OPS, ("o-", "s-", "^-", "D-"), strict=True):
+        for op, marker in zip(OPS, MARKERS, strict=True):
             medians = [times[f"engine {op}"][ndim][who] for ndim in MESH_DIMS]
-            axes.plot(MESH_DIMS, medians, style, color=colour, markersize=4, linewidth=1.4)
+            axes.plot(MESH_DIMS, medians, f"{marker}-", color=colour, markersize=4, linewidth=1.4)
+    for op, marker in zip(OPS, MARKERS, strict=True):
+        axes.plot([], [], marker, color="#777777", markersize=4, label=op)
+    axes.legend(frameon=False, loc="upper left", ncols=2)
     for who, colour in COLOURS.items():
         last = [times[f"engine {op}"][MESH_DIMS[-1]][who] for op in OPS]
         text = f"{who}\n{duration(min(last))} to {duration(max(last))}"
@@ -53,7 +64,7 @@ def draw(results: dict, path: Path) -> None:
     axes.set_xlim(0.8, MESH_DIMS[-1] + 1.1)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title("One decision (mm, bmm, add, layer_norm)", loc="left")
+    axes.set_title("What one decision takes", loc="left")
     figure.supxlabel(made_on(results), fontsize=7, color="#666666")
     figure.savefig(path, metadata={"Date": None})
 
