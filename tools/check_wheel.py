@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "shardprop"
-MOST_BYTES = 1_000_000
+MOST_BYTES = 1 << 20
 ENTRY_POINT = "shardprop = shardprop.cli:main"
 
 # What the source tree may have beside the package's own files.
