@@ -19,8 +19,9 @@ from .words import dim_names, place_as, us_text
 __all__ = ["advice_for"]
 
 _MOST_PER_OPERAND = 3
-# Placements of one operand that are put to the core.
+# Placements of one operand that are put to the core: of one that moves, and of one that stays.
 _MOST_TRIED = 32
+_MOST_TRIED_OF_STAYING = 8
 # What a proposal has to leave of the price at most: less is not worth a change.
 _MOST_LEFT = 0.9
 # What an operand is called that a program lays out once and for all.
@@ -77,8 +78,9 @@ def _for_operand(
     proposals = _follow_proposals if asked.follows else _row_proposals
     seen: set[Placements] = {tuple(spec.placements)}
     tried: list[_Found | None] = []
+    most = _MOST_TRIED if choice.operand_costs[operand] > 0 else _MOST_TRIED_OF_STAYING
     for placements in proposals(spec, operand, candidates):
-        if len(tried) == _MOST_TRIED:
+        if len(tried) == most:
             break
         if placements not in seen and _can_be_meant(spec, placements):
             seen.add(placements)
