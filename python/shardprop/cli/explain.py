@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,6 +65,7 @@ def explain(
     - 1: the op has no decision on these operands; why not is printed
     - 2: the request makes no sense: an unknown op, an argument that cannot be read
     """
+    from ..explanation import explain as explain_decision
     from ..validate.files import import_file
     from .notation import arguments
     from .ranks import fake_mesh, fake_ranks, mesh_names, mesh_sizes
@@ -84,7 +84,7 @@ def explain(
         ranks *= size
     with fake_ranks(ranks), chosen_policy(policy, topology):
         positional, named = arguments(args or (), fake_mesh(sizes, names))
-        found = _explained(_overload(op, positional, named), positional, named)
+        found = explain_decision(_overload(op, positional, named), *positional, **named)
         if plot is not None:
             _draw(found, plot)
     if as_json:
@@ -92,10 +92,6 @@ def explain(
     else:
         typer.echo(found.text(width=min(console_for_tables().width, 120)))
     raise typer.Exit(1 if found.error is not None else 0)
-
-
-def _explained(op: OpOverload, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return import_module("shardprop.explanation").explain(op, *args, **kwargs)
 
 
 def _overload(name: str, args: list[Any], kwargs: dict[str, Any]) -> OpOverload:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from contextlib import ExitStack
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,6 +64,7 @@ def trace(
     - 1: a report cannot be written, too
     - 2: the request makes no sense: no such script, an unknown policy
     """
+    from ..tracing import trace as tracing
     from .program import check_script, run_script, stdout_on_stderr
     from .ranks import fake_ranks as ranks_not_there
     from .ranks import keeping_the_group
@@ -84,15 +84,11 @@ def trace(
         with ExitStack() as running:
             if as_json:
                 running.enter_context(stdout_on_stderr())
-            found = running.enter_context(_tracing())
+            found = running.enter_context(tracing())
             code = run_script(script, arguments or ())
         if reports:
             _report(found, html, json_file, as_json)
     raise typer.Exit(code)
-
-
-def _tracing() -> Any:
-    return import_module("shardprop.tracing").trace()
 
 
 def _report(found: Any, html: Path | None, json_file: Path | None, as_json: bool) -> None:

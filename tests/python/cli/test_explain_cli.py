@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+import shardprop
 from shardprop import ShardpropError
 from shardprop.cli.explain import _overload
 from shardprop.cli.fitting import fits
@@ -22,13 +22,7 @@ OPTIMAL = ("--policy", "optimal", "--topology", "h100-nvlink")
 # It cannot be taken of a pending sum, and an in-place op keeps its placement.
 NO_DECISION = ("relu_", "f32[8]@P", "--mesh", "4")
 
-landed = pytest.mark.skipif(
-    importlib.util.find_spec("shardprop.explanation") is None,
-    reason="until shardprop.explanation is there",
-)
 
-
-@landed
 def test_text_names_the_op_and_ends_with_0() -> None:
     result = run("explain", *MM, "--mesh-dims", "dp,tp")
     assert result.exit_code == 0, result.output
@@ -36,7 +30,6 @@ def test_text_names_the_op_and_ends_with_0() -> None:
     assert "tp" in result.stdout
 
 
-@landed
 @pytest.mark.parametrize("policy", [(), OPTIMAL], ids=["torch", "optimal"])
 def test_json_is_the_document_of_an_explanation(policy: tuple[str, ...]) -> None:
     code, values = run_json("explain", *MM, *policy)
@@ -44,14 +37,12 @@ def test_json_is_the_document_of_an_explanation(policy: tuple[str, ...]) -> None
     assert values["schema"] == "shardprop/explanation/1"
 
 
-@landed
 def test_an_op_without_a_decision_is_explained_and_ends_with_1() -> None:
     code, values = run_json("explain", *NO_DECISION)
     assert code == 1
     assert values["error"]
 
 
-@landed
 def test_a_rule_of_a_file_is_explained(tmp_path: Path) -> None:
     file = tmp_path / "explained_ops.py"
     file.write_text(
@@ -62,9 +53,11 @@ def test_a_rule_of_a_file_is_explained(tmp_path: Path) -> None:
         "half.register_fake(lambda x: torch.empty_like(x))\n"
         "shardprop.register_rule(torch.ops.shardprop_explained.half.default, 'm -> m')\n"
     )
-    result = run(
-        "explain", "shardprop_explained::half", "f32[8]@S(0)", "--mesh", "4", "--module", str(file)
-    )
+    with shardprop.temporary_rules():
+        result = run(
+            *("explain", "shardprop_explained::half", "f32[8]@S(0)"),
+            *("--mesh", "4", "--module", str(file)),
+        )
     assert result.exit_code == 0, result.output
     assert "shardprop_explained.half.default" in result.stdout
 

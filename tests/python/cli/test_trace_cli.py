@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -30,11 +29,6 @@ print("printed by the script", sys.argv[1:])
 dist.destroy_process_group()
 """
 
-landed = pytest.mark.skipif(
-    importlib.util.find_spec("shardprop.tracing") is None,
-    reason="until shardprop.tracing is there",
-)
-
 
 def trace(
     folder: Path, script: str, *options: str, arguments: tuple[str, ...] = ()
@@ -47,7 +41,6 @@ def trace(
     )
 
 
-@landed
 def test_the_report_follows_what_the_script_prints(tmp_path: Path) -> None:
     done = trace(tmp_path, SCRIPT, "--fake-ranks", "4", arguments=("--lr", "3", "--json"))
     assert done.returncode == 0, done.stderr
@@ -57,7 +50,6 @@ def test_the_report_follows_what_the_script_prints(tmp_path: Path) -> None:
     assert "script.py:12" in report
 
 
-@landed
 def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
     script = SCRIPT + "import os; os.system('echo by another process')\n"
     done = trace(tmp_path, script, "--fake-ranks", "4", "--json")
@@ -67,7 +59,6 @@ def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
     assert "by another process" in done.stderr
 
 
-@landed
 def test_files_are_written_beside_the_report(tmp_path: Path) -> None:
     pytest.importorskip("shardprop.html_report")
     options = ("--fake-ranks", "4", "--html", "a.html", "--json-file", "a.json")
@@ -78,7 +69,6 @@ def test_files_are_written_beside_the_report(tmp_path: Path) -> None:
     assert "Written to a.html" in done.stderr
 
 
-@landed
 @pytest.mark.parametrize(
     ("last", "code", "told"),
     [
@@ -97,7 +87,6 @@ def test_the_report_comes_however_the_script_ends(
     assert "runpy" not in done.stderr, "the frames are the script's"
 
 
-@landed
 def test_of_several_ranks_the_first_reports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,7 +97,6 @@ def test_of_several_ranks_the_first_reports(
     assert not (tmp_path / "a.json").exists()
 
 
-@landed
 def test_policy_optimal_is_enabled_for_the_script(tmp_path: Path) -> None:
     script = SCRIPT + "import shardprop; assert shardprop.is_enabled()\n"
     options = ("--fake-ranks", "4", "--policy", "optimal", "--topology", "h100-nvlink")

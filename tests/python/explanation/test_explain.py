@@ -172,6 +172,7 @@ def test_rows_of_a_decomposition() -> None:
 
 
 def test_a_strategy_that_the_program_gave_torch_is_torchs_to_decide() -> None:
+    strategies = DTensor._op_dispatcher.sharding_propagator.op_strategy_funcs
     with torch.library._scoped_library("shardprop_explained", "DEF") as library:
         library.define("twice(Tensor x) -> Tensor")
         torch.library.register_fake("shardprop_explained::twice", torch.empty_like, lib=library)
@@ -181,7 +182,10 @@ def test_a_strategy_that_the_program_gave_torch_is_torchs_to_decide() -> None:
         def twice(x: object) -> object:
             return [([Replicate()], [Replicate()]), ([Shard(1)], [Shard(1)])]
 
-        found = explained(op, spec_of(named_mesh(tp=4), (8, 8), (S(0),)))
+        try:
+            found = explained(op, spec_of(named_mesh(tp=4), (8, 8), (S(0),)))
+        finally:
+            del strategies[op]
     assert found.reason == "torch decides"
     assert found.rule.origin == "registered"
     assert len(found.candidates) == 2 and found.valid == 2
