@@ -148,6 +148,8 @@ def _around(inner: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         target_spec: DTensorSpec,
         **settings: Any,
     ) -> torch.Tensor:
+        if observation.is_rehearsed():
+            return inner(local_tensor, current_spec, target_spec, **settings)
         moving, order = getattr(_of_thread, "moving", None) or (None, 0)
         if moving is not None:
             _of_thread.moving = [moving, order + 1]

@@ -206,15 +206,35 @@ def test_a_memory_limit_that_nothing_keeps_to_is_an_error() -> None:
     assert found.error is not None and "memory_limit" in found.error
 
 
-def test_weighed_outputs_are_mentioned() -> None:
+@pytest.mark.parametrize("of_x", [R, S(1)])
+def test_where_outputs_are_weighed_the_operands_alone_are_not_said_to_decide(of_x: object) -> None:
     mesh = named_mesh(tp=4)
-    x, w = spec_of(mesh, (64, 64), (S(1),)), spec_of(mesh, (64, 64), (S(0),))
+    x, w = spec_of(mesh, (4096, 1024), (of_x,)), spec_of(mesh, (1024, 2048), (S(0),))
     settings = {"policy": "optimal", "topology": "h100-nvlink", "output_weight": 1.0}
     with shardprop.enabled(**settings):
         found = explained(aten.mm.default, x, w)
         decision = shardprop.propagate(aten.mm.default, x, w)
-    assert found.candidates[0].operands == decision.operands
-    assert any("outputs were weighed" in note for note in found.notes) == (decision.output_cost > 0)
+    winner, second = found.candidates[:2]
+    assert winner.operands == decision.operands
+    assert winner.us > second.us, "it wins by what its outputs do not cost"
+    assert found.reason == "least cost"
+    weighed = f"{decision.output_cost:.1f} us by the weight of its outputs"
+    assert weighed in found.why and "runner-up" not in found.why
+    assert any("output_weight" in note for note in found.notes)
+
+
+def test_strategies_of_equal_cost_are_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under policy "optimal", too, where only some are listed."""
+    monkeypatch.setattr("shardprop.explanation.explaining._MOST_SEARCHED", 2)
+    mesh = named_mesh(dp=2, tp=4)
+    x, w = spec_of(mesh, (64, 64), (R, R)), spec_of(mesh, (64, 64), (R, S(0)))
+    schema = op_schema(aten.mm.default, (x, w), {})
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
+        every = explain_schema(schema, limit=1000)
+        few = explain_schema(schema, limit=1)
+    tied = sum(c.us == pytest.approx(every.us) for c in every.candidates)
+    assert len(few.candidates) == 1 and tied > 2
+    assert f"{tied} cost as much" in few.why and f"{tied} cost as much" in every.why
 
 
 def test_of_too_many_strategies_only_the_winner_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

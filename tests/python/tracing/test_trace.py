@@ -58,6 +58,16 @@ def test_a_redistribution_of_an_operand_has_op_and_name(mesh_of: MeshOf) -> None
     assert moved.us == pytest.approx(shardprop.plan(moved.src, moved.dst).cost_us)
 
 
+def test_an_explanation_is_no_event(mesh_of: MeshOf) -> None:
+    a = dtensor(mesh_of(2), (8, 8), [S(0)])
+    with shardprop.trace() as t:
+        torch.mm(a, a)
+        found = shardprop.explain(torch.mm, a, a)
+        assert found.decision.moves
+    assert [d.op for d in t.decisions] == ["aten.mm.default"]
+    assert [r.op for r in t.redistributions] == ["aten.mm.default"]
+
+
 def test_operands_in_lists_have_their_place_in_the_name(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2)
     tensors = [dtensor(mesh, (8, 8), [p]) for p in (S(1), S(0), S(1))]
