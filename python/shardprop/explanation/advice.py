@@ -76,7 +76,7 @@ def _for_operand(
     spec, name = asked.operands[operand], asked.names[operand]
     proposals = _follow_proposals if asked.follows else _row_proposals
     seen: set[Placements] = {tuple(spec.placements)}
-    tried = []
+    tried: list[_Found | None] = []
     for placements in proposals(spec, operand, candidates):
         if len(tried) == _MOST_TRIED:
             break

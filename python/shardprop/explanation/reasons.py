@@ -102,7 +102,7 @@ def _runner_up(field: Field) -> str:
         return f"{name} costs the same{_next_dearer(field)}."
     if math.isinf(second.us):
         return f"{name} has no finite price."
-    return f"{name} costs {us_text(second.us - winner.us)} more."
+    return f"{name} costs {_difference(second, winner)} more."
 
 
 def _next_dearer(field: Field) -> str:
@@ -111,8 +111,15 @@ def _next_dearer(field: Field) -> str:
     if dearer is None:
         return ""
     return (
-        f"; the next dearer{_rows(dearer, field.dim_names)} costs {us_text(dearer.us - least)} more"
+        f"; the next dearer{_rows(dearer, field.dim_names)} costs "
+        f"{_difference(dearer, field.candidates[0])} more"
     )
+
+
+def _difference(dearer: Candidate, cheaper: Candidate) -> str:
+    """The least of differences decides, one of the last bits, too."""
+    text = us_text(dearer.us - cheaper.us)
+    return "less than 0.1 us" if text in ("0.0 us", "-0.0 us") else text
 
 
 def _rows(candidate: Candidate, dim_names: Sequence[str]) -> str:

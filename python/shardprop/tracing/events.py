@@ -38,11 +38,11 @@ def redistribution_of(event: Moved, began: float, plans: Plans) -> TracedRedistr
     """A redistribution in words; `began` is when the trace did."""
     moving = event.moving
     return TracedRedistribution(
-        op=None if moving is None else str(moving.op),
+        op=None if event.op is None else str(event.op),
         operand=None if moving is None else _operand(moving, event.order),
         src=event.src,
         dst=event.dst,
-        explicit=event.explicit,
+        explicit=event.op is None,
         at=event.start - began,
         seconds=event.seconds,
         place=_place(event.spot),

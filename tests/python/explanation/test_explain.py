@@ -11,7 +11,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.experimental import register_sharding
 
 import shardprop
-from shardprop.explanation import DecisionExplanation, explain_schema
+from shardprop.explanation import DecisionExplanation, Explanation, explain_schema
 from shardprop.registry import op_schema
 
 from .. import symbolic
@@ -196,6 +196,23 @@ def test_an_error_of_the_op_itself_is_its_error() -> None:
     assert found.candidates == ()
 
 
+def test_moves_that_a_function_of_torchs_does_not_carry_out_are_not_shown() -> None:
+    """torch's dispatcher hands argmax over after the decision, and redistributes nothing for it."""
+    found = explained(aten.argmax.default, spec_of(named_mesh(tp=4), (8, 16), (S(0),)))
+    assert found.candidates[0].operands == ((R,),)
+    assert found.moves == () and found.advice == ()
+    assert any("argminmax_handler" in note and "do not run" in note for note in found.notes)
+
+
+def test_a_difference_too_small_to_print_is_said_to_be_one() -> None:
+    mesh = named_mesh(dp=2, cp=2, tp=4)
+    weight = spec_of(mesh, (64, 16), (S(0), S(1), P))
+    indices = spec_of(mesh, (8, 4), (R, S(0), S(1)), dtype=torch.int64)
+    found = explained(aten.embedding.default, weight, indices)
+    assert 0 < found.candidates[1].us - found.us < 0.05
+    assert found.why.endswith("costs less than 0.1 us more.")
+
+
 def test_a_memory_limit_that_nothing_keeps_to_is_an_error() -> None:
     mesh = named_mesh(tp=4)
     settings = {"policy": "optimal", "topology": "h100-nvlink", "memory_limit": 16}
@@ -246,6 +263,7 @@ def test_of_too_many_strategies_only_the_winner_is_shown(monkeypatch: pytest.Mon
         )
     assert len(found.candidates) == 1 and found.valid == 8
     assert found.reason == "least cost" and "too many others" in found.why
+    assert "no candidate below uses" not in str(Explanation("mm", [found]))
     assert found.moves
 
 

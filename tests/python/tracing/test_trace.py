@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import DTensor, _redistribute
+from torch.distributed.tensor import DTensor, Partial, _redistribute
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.distributed.tensor.placement_types import _MaskPartial
 
 import shardprop
 from shardprop import ShardpropError
 
-from ..specs import R, S
+from ..specs import R, S, spec_of
 from .models import Model, batch, dtensor
 
 MeshOf = Callable[..., DeviceMesh]
@@ -66,6 +68,31 @@ def test_an_explanation_is_no_event(mesh_of: MeshOf) -> None:
         assert found.decision.moves
     assert [d.op for d in t.decisions] == ["aten.mm.default"]
     assert [r.op for r in t.redistributions] == ["aten.mm.default"]
+
+
+def test_what_a_function_of_torchs_moves_for_an_op_is_the_ops(mesh_of: MeshOf) -> None:
+    """torch's dispatcher hands argmax to such a function, which calls `redistribute`."""
+    pending = DTensor.from_local(torch.ones(8, 8), mesh_of(2), [Partial()])
+    with shardprop.trace() as t:
+        pending.argmax()
+        pending.redistribute(placements=[R])
+    assert [(r.op, r.explicit) for r in t.redistributions] == [
+        ("aten.argmax.default", False),
+        (None, True),
+    ]
+
+
+def test_collectives_beside_a_mask_are_counted(mesh_of: MeshOf) -> None:
+    """Indices of an embedding that are gathered on one mesh dim, and masked on another."""
+    mesh = mesh_of(2, 2)
+    indices = dtensor(mesh, (8, 4), [R, S(0)]).long()
+    wanted = [_MaskPartial(offset_shape=torch.Size((64, 16)), offset_dim=0), R]
+    with shardprop.trace() as t, CommDebugMode() as counted:
+        redistributed = indices._spec, spec_of(mesh, (8, 4), wanted, dtype=torch.int64)
+        _redistribute.redistribute_local_tensor(indices.to_local(), *redistributed)
+    (moved,) = t.redistributions
+    assert moved.collectives == counted.get_total_counts() == 1
+    assert moved.wire_bytes == 8 * 8 * 4 // 2
 
 
 def test_operands_in_lists_have_their_place_in_the_name(mesh_of: MeshOf) -> None:
