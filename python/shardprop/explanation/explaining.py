@@ -25,7 +25,7 @@ from .by_rows import answer_by_rows
 from .delegated import ask_torch
 from .following import answer_by_following
 from .model import DecisionExplanation, OperandFacts
-from .moves import moves_of, priced_too_low
+from .moves import moves_of, notes_of
 from .rule_facts import facts_of_rule, function_place
 from .words import dim_names, dtype_text, spec_text
 
@@ -49,10 +49,10 @@ def explain_schema(schema: OpSchema, *, limit: int = 10) -> DecisionExplanation:
 
     Raises:
         ShardpropError: no operand is a DTensorSpec with metadata, its sizes are symbolic, or
-            `limit` is below 1.
+            `limit` is no positive int.
     """
-    if limit < 1:
-        raise ShardpropError(f"limit: Expected 1 or more, got {limit}.")
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ShardpropError(f"limit: Expected 1 or more, got {limit!r}.")
     specs = _specs_of(schema)
     if not specs:
         raise ShardpropError(f"{schema.op}: Expected a DTensorSpec among the arguments, got none.")
@@ -159,7 +159,7 @@ class _Subject:
             handler = _torch.handler_around_propagation(self.schema.op)
             if handler is None:
                 moved = moves_of(asked, answer.choice)
-                notes = priced_too_low(moved)
+                notes = notes_of(moved)
                 advice = advice_for(asked, answer.choice, answer.candidates)
             else:
                 notes = (_moved_by_handler(handler),)

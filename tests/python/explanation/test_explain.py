@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -211,6 +212,45 @@ def test_a_difference_too_small_to_print_is_said_to_be_one() -> None:
     found = explained(aten.embedding.default, weight, indices)
     assert 0 < found.candidates[1].us - found.us < 0.05
     assert found.why.endswith("costs less than 0.1 us more.")
+
+
+def test_arguments_may_be_given_by_name() -> None:
+    mesh = named_mesh(tp=4)
+    x, w = spec_of(mesh, (8, 16), (S(0),)), spec_of(mesh, (16, 8), (S(0),))
+    by_place = shardprop.explain(aten.mm.default, x, w)
+    for by_name in (
+        shardprop.explain(aten.mm.default, self=x, mat2=w),
+        shardprop.explain(aten.mm.default, x, mat2=w),
+    ):
+        assert by_name.to_json() == by_place.to_json()
+    kept = shardprop.explain(aten.sum.dim_IntList, x, dim=None, keepdim=True)
+    assert kept.to_json() == shardprop.explain(aten.sum.dim_IntList, x, None, True).to_json()
+    softmax = shardprop.explain(aten.softmax.int, x, dtype=torch.float64, dim=0)
+    assert "float64" in str(softmax)
+
+
+@pytest.mark.parametrize("limit", [0, 2.5, "many", True])
+def test_a_limit_is_a_count(limit: object) -> None:
+    schema = op_schema(aten.relu.default, (spec_of(named_mesh(tp=4), (8, 16), (S(0),)),), {})
+    with pytest.raises(shardprop.ShardpropError, match="limit: Expected 1 or more"):
+        explain_schema(schema, limit=limit)  # type: ignore[arg-type]
+
+
+def test_a_move_that_torch_does_not_carry_out_is_said_to_raise() -> None:
+    mesh = named_mesh(dp=2, tp=4)
+    layouts = {(4, 8): [P, S(1)], (1, 16): [S(1), S(0)], (4, 32): [P, P]}
+    tensors = [DTensor.from_local(torch.ones(shape), mesh, p) for shape, p in layouts.items()]
+    found = shardprop.explain(aten.stack.default, tensors).decision
+    (move,) = [move for move in found.moves if move.name == "tensors[0]"]
+    assert math.isinf(move.us) and "no finite price" in found.why
+    says_so = any("torch raises when the op runs" in note for note in found.notes)
+    try:
+        torch.stack(tensors)
+    except RuntimeError as error:
+        assert "not supported yet" in str(error)
+        assert says_so and move.plan is None
+    else:
+        assert not says_so and move.plan is not None
 
 
 def test_a_memory_limit_that_nothing_keeps_to_is_an_error() -> None:
