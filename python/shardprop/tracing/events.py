@@ -31,6 +31,7 @@ def decision_of(event: Decided, began: float) -> TracedDecision:
         policy=event.policy.name,
         at=asked.start - began,
         thread=event.spot[3],
+        _decided_by=event.policy,
     )
 
 

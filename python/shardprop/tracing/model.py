@@ -70,6 +70,7 @@ class TracedDecision:
     policy: str
     at: float
     thread: int
+    _decided_by: Policy = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -401,3 +401,16 @@ def test_fsdp_is_traced_and_changes_nothing(mesh_of: MeshOf) -> None:
         "Model.blocks.1",
     }
     assert t.to_json()["summary"]["errors"] == 0
+
+
+def test_a_decision_is_not_explained_with_other_settings(mesh_of: MeshOf) -> None:
+    x = dtensor(mesh_of(2), (8, 8), [S(0)])
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink"), shardprop.trace() as t:
+        torch.mm(x, x)
+    with (
+        shardprop.enabled(policy="optimal", topology="b200-nvlink"),
+        pytest.raises(ShardpropError, match="Enable those of the trace"),
+    ):
+        t.explain(0)
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
+        assert t.explain(0).decision.policy == "optimal"
