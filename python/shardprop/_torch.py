@@ -383,12 +383,31 @@ _ASKING_HANDLERS = frozenset(
     getattr(_dispatch, name)
     for name in ("argminmax_handler", "convolution_handler", "convolution_backward_handler")
 )
+_ASKING_CODES = frozenset(handler.__code__ for handler in _ASKING_HANDLERS)
 
 
 def handlers_instead_of_propagation() -> Mapping[OpOverload, Callable[..., Any]]:
     """Ops that torch's dispatcher hands to a function which asks for no decision about them."""
     handlers = DTensor._op_dispatcher._custom_op_handlers
     return {op: handler for op, handler in handlers.items() if handler not in _ASKING_HANDLERS}
+
+
+def handler_around_propagation(op: OpOverload) -> Callable[..., Any] | None:
+    """The function that torch's dispatcher hands an op to, and that asks for a decision: it moves
+    operands by itself, if at all, not as the decision says. None for other ops."""
+    handler = DTensor._op_dispatcher._custom_op_handlers.get(op)
+    return handler if handler in _ASKING_HANDLERS else None
+
+
+def op_of_handler(depth: int) -> OpOverload | None:
+    """The op that one of these functions works on, `depth` frames up and more; None if none is
+    running."""
+    frame = sys._getframe(depth)
+    while frame is not None:
+        if frame.f_code in _ASKING_CODES:
+            return frame.f_locals["op_call"]  # type: ignore[no-any-return]
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
 
 
 def has_decomposition(op: OpOverload) -> bool:
@@ -794,8 +813,9 @@ def install_redistribute(function: Callable[..., torch.Tensor]) -> None:
 
 
 def installed_redistribute() -> Callable[..., torch.Tensor]:
-    """What carries out redistributions now: torch's, or what was installed."""
-    return _redistribute.redistribute_local_tensor
+    """What carries out redistributions now: torch's, or what was installed; without what is put
+    around it while somebody watches."""
+    return _carries_out
 
 
 def uninstall_redistribute() -> None:

@@ -75,6 +75,16 @@ class ExactPlanner:
             "exact plans", _PLANS_HELD
         )
 
+    @property
+    def output_weight(self) -> float:
+        """What part of the price of reducing outputs counts with a decision that leaves them."""
+        return self._output_weight
+
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """What decisions and plans depend on; equal where these are the same."""
+        return self.topology, self.memory_limit, self._output_weight
+
     def clear(self) -> None:
         """Forget all plans, and what the topology says of each mesh."""
         self._plans.clear()

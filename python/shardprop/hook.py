@@ -7,7 +7,7 @@ from collections.abc import Callable
 from . import _torch
 from ._torch import OpSchema, OutputSharding
 
-__all__ = ["install", "uninstall"]
+__all__ = ["install", "is_installed", "uninstall"]
 
 
 def install(propagate: Callable[[OpSchema], OutputSharding]) -> None:
@@ -17,6 +17,12 @@ def install(propagate: Callable[[OpSchema], OutputSharding]) -> None:
     prop.propagate_op_sharding_non_cached = propagate
     prop.propagate_op_sharding = _torch.decision_cache(propagate)
     _torch.forget_decisions()
+
+
+def is_installed(propagate: Callable[[OpSchema], OutputSharding]) -> bool:
+    """Is it there, and nothing that was put there later?"""
+    found: object = vars(_torch.propagator()).get("propagate_op_sharding_non_cached")
+    return found == propagate
 
 
 def uninstall() -> None:

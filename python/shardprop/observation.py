@@ -7,7 +7,8 @@ with nobody looking there is nothing more to do.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import NamedTuple
 
@@ -15,7 +16,16 @@ from . import logs
 from ._torch import OpSchema, OutputSharding
 from .stats import Recorder
 
-__all__ = ["Asked", "Observer", "add", "is_watched", "observed", "remove"]
+__all__ = [
+    "Asked",
+    "Observer",
+    "add",
+    "is_rehearsed",
+    "is_watched",
+    "observed",
+    "rehearsed",
+    "remove",
+]
 
 
 class Asked(NamedTuple):
@@ -44,6 +54,7 @@ Observer = Callable[[Asked], None]
 
 _observers: tuple[Observer, ...] = ()
 _lock = threading.Lock()
+_of_thread = threading.local()
 
 
 def add(observer: Observer) -> None:
@@ -65,6 +76,22 @@ def remove(observer: Observer) -> None:
 def is_watched() -> bool:
     """Is anybody looking on?"""
     return bool(_observers) or logs.tells_decisions()
+
+
+@contextmanager
+def rehearsed() -> Iterator[None]:
+    """What this thread runs in the block only stands in for a program: it is none of its events."""
+    before = is_rehearsed()
+    _of_thread.rehearsed = True
+    try:
+        yield
+    finally:
+        _of_thread.rehearsed = before
+
+
+def is_rehearsed() -> bool:
+    """Is this thread in such a block?"""
+    return getattr(_of_thread, "rehearsed", False)
 
 
 def observed(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .. import _core
 from .._torch import DTensorSpec, Placement
 from ..engine import Choice, NoStrategyError, Prepared, Verdict
 from ..exact import ExactPlanner
+from ..weighed import weighed_outputs
 from .asking import Answer, Asked, Decided, output_names
 from .model import Candidate, Row
 from .reasons import Field, reason_for
@@ -80,23 +82,26 @@ def _with_winner(
     choice, prepared, planner, without = decided
     notes = [*answer.notes]
     if planner is None:
-        candidates = _candidates(ranking, prepared.outputs)
+        candidates, ties = _candidates(ranking, prepared.outputs), ranking.ties
     else:
-        candidates = _repriced(asked, planner, prepared, ranking, choice)[:limit]
+        repriced = _repriced(asked, planner, prepared, ranking, choice)
+        candidates, ties = repriced[:limit], _as_cheap_as_the_first(repriced)
     if without is not None:
         notes.append(f"Policy 'optimal' has no answer ({without}): torch's is taken.")
-    if choice.output_cost:
+    weighs = planner is not None and _weighs_outputs(asked, planner, prepared)
+    if weighs:
         notes.append(
-            f"The winner's outputs were weighed with {choice.output_cost:.1f} us, which the prices "
-            "of the candidates leave out."
+            "What it costs to reduce outputs was weighed, too (output_weight); the prices of the "
+            "candidates leave it out."
         )
     field = Field(
         candidates,
         valid=ranking.valid,
-        ties=ranking.ties if planner is None else None,
+        ties=ties,
         operands=asked.operands[: asked.question.positional],
         dim_names=dim_names(prepared.mesh),
         prefers_still=not asked.question.is_element,
+        outputs_us=choice.output_cost if weighs else None,
     )
     if candidates:
         reason, why = reason_for(field)
@@ -111,6 +116,13 @@ def _with_winner(
         why=why,
         notes=(*notes, *_unpriced(asked, choice)),
         error=None,
+    )
+
+
+def _weighs_outputs(asked: Asked, planner: ExactPlanner, prepared: Prepared) -> bool:
+    """Did outputs count in the decision?"""
+    return bool(planner.output_weight) and (
+        weighed_outputs(asked.question, prepared, None) is not None
     )
 
 
@@ -182,6 +194,10 @@ def _repriced(
         Candidate(place, c.rows, c.outputs, c.operands, c.operand_us, c.us)
         for place, c in enumerate(found)
     )
+
+
+def _as_cheap_as_the_first(candidates: Sequence[Candidate]) -> int:
+    return sum(_picoseconds(c.us) == _picoseconds(candidates[0].us) for c in candidates)
 
 
 def _picoseconds(us: float) -> float:

@@ -98,7 +98,27 @@ def _schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Op
         )
     converted = [_argument(op, leaf, mesh) for leaf in leaves]
     args, kwargs = _torch.tree_unflatten(converted, structure)
-    return registry.op_schema(op, tuple(args), kwargs)
+    return registry.op_schema(op, *_in_place_of_names(op, tuple(args), kwargs))
+
+
+def _in_place_of_names(
+    op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments that are given by name, but have a place, in their place, as torch's dispatcher has
+    them."""
+    left, placed = dict(kwargs), list(args)
+    defaults: list[Any] = []  # of arguments that are not given, if one after them is
+    for argument in op._schema.arguments[len(args) :]:
+        if argument.kwarg_only:
+            break
+        if argument.name in left:
+            placed += [*defaults, left.pop(argument.name)]
+            defaults.clear()
+        elif argument.has_default_value():
+            defaults.append(argument.default_value)
+        else:
+            break
+    return tuple(placed), left
 
 
 def _is_placed(leaf: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from .. import _core, _torch, decision, registry
@@ -24,8 +25,8 @@ from .by_rows import answer_by_rows
 from .delegated import ask_torch
 from .following import answer_by_following
 from .model import DecisionExplanation, OperandFacts
-from .moves import moves_of, priced_too_low
-from .rule_facts import facts_of_rule
+from .moves import moves_of, notes_of
+from .rule_facts import facts_of_rule, function_place
 from .words import dim_names, dtype_text, spec_text
 
 __all__ = ["explain_schema"]
@@ -48,10 +49,10 @@ def explain_schema(schema: OpSchema, *, limit: int = 10) -> DecisionExplanation:
 
     Raises:
         ShardpropError: no operand is a DTensorSpec with metadata, its sizes are symbolic, or
-            `limit` is below 1.
+            `limit` is no positive int.
     """
-    if limit < 1:
-        raise ShardpropError(f"limit: Expected 1 or more, got {limit}.")
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ShardpropError(f"limit: Expected 1 or more, got {limit!r}.")
     specs = _specs_of(schema)
     if not specs:
         raise ShardpropError(f"{schema.op}: Expected a DTensorSpec among the arguments, got none.")
@@ -155,9 +156,13 @@ class _Subject:
         advice: tuple[Any, ...] = ()
         notes: tuple[str, ...] = ()
         if answer.choice is not None:
-            moved = moves_of(asked, answer.choice)
-            notes = priced_too_low(moved)
-            advice = advice_for(asked, answer.choice, answer.candidates)
+            handler = _torch.handler_around_propagation(self.schema.op)
+            if handler is None:
+                moved = moves_of(asked, answer.choice)
+                notes = notes_of(moved)
+                advice = advice_for(asked, answer.choice, answer.candidates)
+            else:
+                notes = (_moved_by_handler(handler),)
         elif isinstance(asked.rule, RegisteredRule):
             answer = _misfit(self.schema, answer)
         outputs = len(answer.candidates[0].outputs) if answer.candidates else 0
@@ -267,6 +272,14 @@ def _facts(name: str, spec: DTensorSpec) -> OperandFacts:
     shape = tuple(map(int, meta.shape))
     return OperandFacts(
         name, shape, dtype_text(meta.dtype), tuple(spec.placements), spec_text(spec)
+    )
+
+
+def _moved_by_handler(handler: Callable[..., Any]) -> str:
+    return (
+        f"torch's dispatcher hands the op to {function_place(handler)}, which takes where the "
+        "output is from the decision, but moves no operand as it says: the prices are of moves "
+        "that do not run."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
@@ -49,7 +50,10 @@ def answer_by_following(asked: Asked, limit: int) -> Answer:
     if count == 1:
         reason = "follows operands"
         cost = us_text(choice.cost) if choice.cost else "nothing"
-        why = f"The output follows the operands, there is no choice; it costs {cost} to move them."
+        costs = f"it costs {cost} to move them"
+        if math.isinf(choice.cost):
+            costs = "to move them has no finite price"
+        why = f"The output follows the operands, there is no choice; {costs}."
     else:
         reason, why = reason_for(Field(candidates, count, None, operands, dims))
     return Answer(choice, candidates[:limit], reason, why, count, count, notes=notes)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._torch import DTensorSpec
+from .. import _torch
+from .._torch import DTensorSpec, Partial
 from ..engine import Choice
 from ..errors import ShardpropError
-from ..kinds import has_strided
+from ..kinds import has_strided, is_strided
 from ..outputs import moves
+from ..plans import Step
 from ..query import plan
 from ..redistribute_plan import Plan
 from .asking import Asked
 from .model import OperandMove
-from .words import us_text
+from .words import spec_text, us_text
 
-__all__ = ["move_of", "moves_of", "priced_too_low"]
+__all__ = ["move_of", "moves_of", "notes_of"]
 
 # Microseconds by which a price and the plan may differ before it is worth a word.
 _WORTH_A_WORD_US = 0.1
@@ -37,7 +39,22 @@ def move_of(operand: int, name: str, src: DTensorSpec, dst: DTensorSpec, us: flo
     return OperandMove(operand, name, src, dst, us, _plan(src, dst))
 
 
-def priced_too_low(moves: Sequence[OperandMove]) -> tuple[str, ...]:
+def notes_of(moves: Sequence[OperandMove]) -> tuple[str, ...]:
+    """What there is to say of moves that do not run as they are priced, or not at all."""
+    return *_refused(moves), *_priced_too_low(moves)
+
+
+def _refused(moves: Sequence[OperandMove]) -> tuple[str, ...]:
+    """A note for each operand that torch cannot move: it decides so, and then raises."""
+    return tuple(
+        f"torch raises when the op runs: it cannot move `{move.name}` from {spec_text(move.src)} "
+        f"to {spec_text(move.dst)}."
+        for move in moves
+        if move.plan is None and _is_refused(_planned(move.src, move.dst))
+    )
+
+
+def _priced_too_low(moves: Sequence[OperandMove]) -> tuple[str, ...]:
     """A note for each operand whose plan costs more than the price that it was decided by.
 
     torch takes whatever happens to a strided shard for free, though it may be a collective.
@@ -53,7 +70,27 @@ def priced_too_low(moves: Sequence[OperandMove]) -> tuple[str, ...]:
 
 
 def _plan(src: DTensorSpec, dst: DTensorSpec) -> Plan | None:
-    """None where the core has no plan, or this rank does not belong to the mesh."""
+    """None where the core has no plan, torch does not carry it out, or this rank does not belong to
+    the mesh."""
+    found = _planned(src, dst)
+    return None if _is_refused(found) else found
+
+
+def _is_refused(plan: Plan | None) -> bool:
+    """Is there a step that torch's planner knows, and its redistribution does not?"""
+    return plan is not None and plan.policy == "torch" and any(map(_is_refused_step, plan.steps))
+
+
+def _is_refused_step(step: Step) -> bool:
+    """A shard becomes pending: torch from 2.15 on fills a plain one up, to be summed."""
+    if step.kind != "zero_fill":
+        return False
+    (mesh_dim,) = step.mesh_dims
+    fills = _torch.IS_215_OR_LATER and not is_strided(step.before.placements[mesh_dim])
+    return not fills or step.after.placements[mesh_dim] != Partial("sum")
+
+
+def _planned(src: DTensorSpec, dst: DTensorSpec) -> Plan | None:
     try:
         return plan(src, dst)
     except ShardpropError:

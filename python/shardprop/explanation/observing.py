@@ -20,7 +20,8 @@ from ..decision import refuse_misfit
 from ..decomposition import Declined
 from ..engine import NoStrategyError
 from ..errors import ShardpropError
-from ..hook import install
+from ..hook import install, is_installed
+from ..observation import is_rehearsed, rehearsed
 from ..propagator import current_policy, decomposer, enabled, is_enabled, propagate_sharding
 from ..registered import RegisteredRule
 from .standing_in import Fakes, standing_in, without_gradients
@@ -46,13 +47,15 @@ def observe(
     """Run a function on fake tensors, and note what it asks.
 
     Raises:
-        ShardpropError: what it does depends on values.
+        ShardpropError: what it does depends on values, or it asks for such a run itself.
         Exception: what the function raises of itself.
     """
     observer = _Observer()
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = Fakes(mode)
     with ExitStack() as stack:
+        stack.enter_context(_alone())
+        stack.enter_context(rehearsed())
         stack.enter_context(_hooked(observer, fakes))
         stack.enter_context(_torch.no_modes())
         stack.enter_context(without_gradients())
@@ -74,6 +77,21 @@ def observe(
             if not observer.failed:
                 raise
     return Observed(observer.schemas, observer.failed)
+
+
+_lock = threading.Lock()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One run at a time, since all threads share torch's propagator: other threads wait."""
+    if is_rehearsed():
+        raise ShardpropError(
+            "Expected a function that is not being explained already, got an explanation of a "
+            "function inside another. Explain what it calls by itself."
+        )
+    with _lock:
+        yield
 
 
 def _generators() -> list[int]:
@@ -128,6 +146,7 @@ class _AsksAnew(_torch.TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, observer: _Observer, fakes: Fakes) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._observer = observer
         self._inside = observer.inside
         self._fakes = fakes
 
@@ -136,6 +155,11 @@ class _AsksAnew(_torch.TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         if not any(issubclass(kind, DTensor) for kind in types):
             return func(*args, **(kwargs or {}))
+        if not is_installed(self._observer.propagate):
+            raise ShardpropError(
+                "Expected a function that leaves shardprop as it is, got one in which it was "
+                "enabled or disabled. Explain the function inside of that."
+            )
         args, kwargs = self._fakes.in_place_of((args, kwargs or {}))
         _torch.forget_decisions()
         self._inside.depth = getattr(self._inside, "depth", 0) + 1

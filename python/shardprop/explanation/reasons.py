@@ -24,6 +24,7 @@ class Field(NamedTuple):
         dim_names: Names of the mesh dims.
         prefers_still: Does a strategy that redistributes nothing come first? Not for an element of
             a list op, which torch decides by cost alone.
+        outputs_us: What the winner's outputs were weighed with; None where outputs do not count.
     """
 
     candidates: Sequence[Candidate]
@@ -32,6 +33,7 @@ class Field(NamedTuple):
     operands: Sequence[DTensorSpec]
     dim_names: Sequence[str]
     prefers_still: bool = True
+    outputs_us: float | None = None
 
 
 def stays(candidate: Candidate, operands: Sequence[DTensorSpec]) -> bool:
@@ -53,6 +55,11 @@ def _won(field: Field) -> tuple[str, str]:
     cost = us_text(winner.us) if winner.us else "nothing"
     if field.valid == 1:
         return "only strategy", f"{name} is the only valid strategy; it costs {cost}."
+    if field.outputs_us is not None:
+        return "least cost", (
+            f"{name} costs {cost}, and {us_text(field.outputs_us)} by the weight of its outputs: "
+            f"none of {field.valid} valid strategies costs less together."
+        )
     if winner.us < 0:
         return "negative cost", f"{name} has a cost below 0 ({cost}), which comes first."
     if field.prefers_still and winner.us == 0 and stays(winner, field.operands):
@@ -87,13 +94,15 @@ def _tied(field: Field) -> int:
 def _runner_up(field: Field) -> str:
     if len(field.candidates) < 2 or math.isinf(field.candidates[0].us):
         return ""
+    if field.outputs_us is not None:  # the prices at hand leave out what it was weighed by
+        return ""
     winner, second = field.candidates[:2]
     name = f"The runner-up{_rows(second, field.dim_names)}"
     if second.us == winner.us:
         return f"{name} costs the same{_next_dearer(field)}."
     if math.isinf(second.us):
         return f"{name} has no finite price."
-    return f"{name} costs {us_text(second.us - winner.us)} more."
+    return f"{name} costs {_difference(second, winner)} more."
 
 
 def _next_dearer(field: Field) -> str:
@@ -102,8 +111,15 @@ def _next_dearer(field: Field) -> str:
     if dearer is None:
         return ""
     return (
-        f"; the next dearer{_rows(dearer, field.dim_names)} costs {us_text(dearer.us - least)} more"
+        f"; the next dearer{_rows(dearer, field.dim_names)} costs "
+        f"{_difference(dearer, field.candidates[0])} more"
     )
+
+
+def _difference(dearer: Candidate, cheaper: Candidate) -> str:
+    """The least of differences decides, one of the last bits, too."""
+    text = us_text(dearer.us - cheaper.us)
+    return "less than 0.1 us" if text in ("0.0 us", "-0.0 us") else text
 
 
 def _rows(candidate: Candidate, dim_names: Sequence[str]) -> str:

@@ -89,9 +89,12 @@ def _rows(decision: DecisionExplanation) -> Iterator[str]:
         return
     winners = decision.candidates[:_MOST_CANDIDATES]
     used = {number for candidate in winners for number in candidate.rows or ()}
-    if not used:
-        used = {rejection.row for rejection in decision.rejections}
-    shown = [row for row in rows if row.number in used][:_MOST_ROWS]
+    others = "more that no candidate below uses" if used else "more"
+    if used:
+        shown = [row for row in rows if row.number in used]
+    else:
+        dropped = {rejection.row for rejection in decision.rejections}
+        shown = [row for row in rows if row.number in dropped][:_MOST_ROWS]
     yield f"rows for one mesh dim: {_sides(decision)}"
     yield from columns(
         ("row", "of rule", ""),
@@ -99,7 +102,7 @@ def _rows(decision: DecisionExplanation) -> Iterator[str]:
         right=(0, 1),
     )
     if len(shown) < len(rows):
-        yield f"  {len(rows) - len(shown)} more that no candidate below uses"
+        yield f"  {len(rows) - len(shown)} {others}"
 
 
 def _sides(decision: DecisionExplanation) -> str:

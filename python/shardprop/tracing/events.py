@@ -31,6 +31,7 @@ def decision_of(event: Decided, began: float) -> TracedDecision:
         policy=event.policy.name,
         at=asked.start - began,
         thread=event.spot[3],
+        _decided_by=event.policy,
     )
 
 
@@ -38,11 +39,11 @@ def redistribution_of(event: Moved, began: float, plans: Plans) -> TracedRedistr
     """A redistribution in words; `began` is when the trace did."""
     moving = event.moving
     return TracedRedistribution(
-        op=None if moving is None else str(moving.op),
+        op=None if event.op is None else str(event.op),
         operand=None if moving is None else _operand(moving, event.order),
         src=event.src,
         dst=event.dst,
-        explicit=event.explicit,
+        explicit=event.op is None,
         at=event.start - began,
         seconds=event.seconds,
         place=_place(event.spot),

@@ -70,6 +70,7 @@ class TracedDecision:
     policy: str
     at: float
     thread: int
+    _decided_by: Policy = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ class TracedRedistribution:
     Attributes:
         op: The op that moved its operand, ``"aten.mm.default"``. None: the program asked for it
             (``redistribute()``, or the gradient of one).
-        operand: The name of the operand, ``"mat2"``; None without an op.
+        operand: The name of the operand, ``"mat2"``; None without an op, and for one of the few
+            that torch hands to a function which moves operands by itself (convolution, argmax).
         src: What the tensor was.
         dst: What it became.
         explicit: The program asked for it.

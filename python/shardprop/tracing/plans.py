@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import _core
-from .._torch import DTensorSpec, Partial, Replicate
+from .._torch import DTensorSpec, Partial, Placement, Replicate
 from ..errors import ShardpropError
 from ..kinds import is_partial
 from ..policy import OptimalPolicy, Policy
 from ..policy_settings import TopologyLike, planner_for_plans
 from ..propagator import redistribution
 from ..redistribute_plan import Plan
+from ..specs import make_spec
 
 __all__ = ["Planned", "Plans", "spec_identity"]
 
@@ -68,6 +69,14 @@ class Plans:
     def _torchs(self, src: DTensorSpec, dst: DTensorSpec) -> Planned:
         """torch's plan as a fresh planner of torch would make it."""
         merged = redistribution.merged(src, dst)
+        # To set a mask is a local step without a price, and leaves the tensor as long as it was.
+        unmasked = tuple(
+            Replicate() if isinstance(a, Replicate) and _is_mask(b) else b
+            for a, b in zip(src.placements, dst.placements, strict=True)
+        )
+        if unmasked != dst.placements:
+            dst = make_spec(dst.mesh, unmasked, dst.tensor_meta)
+            merged = [step for step in merged if not _is_mask(step[1])]
         try:
             steps = self._as_torch.priced(src, dst, merged)
         except ShardpropError as error:
@@ -82,9 +91,12 @@ def _found(plan: Plan) -> Planned:
 def _is_pending_alone(src: DTensorSpec, dst: DTensorSpec) -> bool:
     """Does nothing but become pending what was replicated, in a way that has no price: a mask?"""
     changes = [(a, b) for a, b in zip(src.placements, dst.placements, strict=False) if a != b]
-    return bool(changes) and all(
-        isinstance(a, Replicate) and is_partial(b) and type(b) is not Partial for a, b in changes
-    )
+    return bool(changes) and all(isinstance(a, Replicate) and _is_mask(b) for a, b in changes)
+
+
+def _is_mask(placement: Placement) -> bool:
+    """A partial of torch's own that is more than one: of an embedding whose rows are sharded."""
+    return is_partial(placement) and type(placement) is not Partial
 
 
 def spec_identity(spec: DTensorSpec) -> tuple[object, ...]:

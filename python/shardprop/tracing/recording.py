@@ -49,13 +49,13 @@ class Decided(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """A redistribution, as it was seen."""
+    """A redistribution, as it was seen; `op` is None where the program asked for it."""
 
+    op: OpOverload | None
     moving: Moving | None
     order: int  # how many redistributions of the op came before
     src: DTensorSpec
     dst: DTensorSpec
-    explicit: bool
     start: float
     seconds: float
     spot: Spot
@@ -148,21 +148,25 @@ def _around(inner: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         target_spec: DTensorSpec,
         **settings: Any,
     ) -> torch.Tensor:
+        if observation.is_rehearsed():
+            return inner(local_tensor, current_spec, target_spec, **settings)
         moving, order = getattr(_of_thread, "moving", None) or (None, 0)
         if moving is not None:
             _of_thread.moving = [moving, order + 1]
         start = perf_counter()
         result = inner(local_tensor, current_spec, target_spec, **settings)
         seconds = perf_counter() - start
+        # Functions of torch's that stand in for an op redistribute as a program does.
+        op = _torch.op_of_handler(2) if moving is None else moving.op
         event = Moved(
+            op,
             moving,
             order,
             current_spec,
             target_spec,
-            moving is None,
             start,
             seconds,
-            _where.here(None if moving is None else moving.op),
+            _where.here(op),
             current_policy(),
         )
         for recording in _open:

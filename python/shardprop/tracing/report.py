@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ShardpropError
+from ..policy import OptimalPolicy, Policy
 from ..propagator import current_policy
 from ..stats import Stats
 from .document import document
@@ -139,15 +140,20 @@ class Trace:
 
         Raises:
             ShardpropError: there is no such decision, it was made under another policy than the one
-                that is on now, or as `shardprop.explain` does.
+                that is on now, or with other settings of it, or as `shardprop.explain` does.
         """
         if not isinstance(decision, TracedDecision):
             decision = self._at(decision)
-        policy = current_policy().name
-        if decision.policy != policy:
+        policy = current_policy()
+        if decision.policy != policy.name:
             raise ShardpropError(
                 f"Expected policy {decision.policy!r}, under which {decision.op} was decided, got "
-                f"{policy!r}: an explanation asks again. Enable the one of the trace."
+                f"{policy.name!r}: an explanation asks again. Enable the one of the trace."
+            )
+        if not _decide_alike(decision._decided_by, policy):
+            raise ShardpropError(
+                f"Expected the settings of policy {policy.name!r} with which {decision.op} was "
+                "decided, got others: an explanation asks again. Enable those of the trace."
             )
         package = importlib.import_module("shardprop.explanation")
         return package.Explanation(decision.op, [package.explain_schema(decision.schema)])
@@ -196,6 +202,13 @@ class Trace:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.text())}</pre>"
+
+
+def _decide_alike(one: Policy, other: Policy) -> bool:
+    """Do two policies of one name have the same settings?"""
+    if isinstance(one, OptimalPolicy) and isinstance(other, OptimalPolicy):
+        return one.planner.settings == other.planner.settings
+    return True
 
 
 def _since(before: tuple[int, int], after: tuple[int, int]) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.experimental import register_sharding
 
 import shardprop
-from shardprop.explanation import DecisionExplanation, explain_schema
+from shardprop.explanation import DecisionExplanation, Explanation, explain_schema
 from shardprop.registry import op_schema
 
 from .. import symbolic
@@ -200,6 +201,62 @@ def test_an_error_of_the_op_itself_is_its_error() -> None:
     assert found.candidates == ()
 
 
+def test_moves_that_a_function_of_torchs_does_not_carry_out_are_not_shown() -> None:
+    """torch's dispatcher hands argmax over after the decision, and redistributes nothing for it."""
+    found = explained(aten.argmax.default, spec_of(named_mesh(tp=4), (8, 16), (S(0),)))
+    assert found.candidates[0].operands == ((R,),)
+    assert found.moves == () and found.advice == ()
+    assert any("argminmax_handler" in note and "do not run" in note for note in found.notes)
+
+
+def test_a_difference_too_small_to_print_is_said_to_be_one() -> None:
+    mesh = named_mesh(dp=2, cp=2, tp=4)
+    weight = spec_of(mesh, (64, 16), (S(0), S(1), P))
+    indices = spec_of(mesh, (8, 4), (R, S(0), S(1)), dtype=torch.int64)
+    found = explained(aten.embedding.default, weight, indices)
+    assert 0 < found.candidates[1].us - found.us < 0.05
+    assert found.why.endswith("costs less than 0.1 us more.")
+
+
+def test_arguments_may_be_given_by_name() -> None:
+    mesh = named_mesh(tp=4)
+    x, w = spec_of(mesh, (8, 16), (S(0),)), spec_of(mesh, (16, 8), (S(0),))
+    by_place = shardprop.explain(aten.mm.default, x, w)
+    for by_name in (
+        shardprop.explain(aten.mm.default, self=x, mat2=w),
+        shardprop.explain(aten.mm.default, x, mat2=w),
+    ):
+        assert by_name.to_json() == by_place.to_json()
+    kept = shardprop.explain(aten.sum.dim_IntList, x, dim=None, keepdim=True)
+    assert kept.to_json() == shardprop.explain(aten.sum.dim_IntList, x, None, True).to_json()
+    softmax = shardprop.explain(aten.softmax.int, x, dtype=torch.float64, dim=0)
+    assert "float64" in str(softmax)
+
+
+@pytest.mark.parametrize("limit", [0, 2.5, "many", True])
+def test_a_limit_is_a_count(limit: object) -> None:
+    schema = op_schema(aten.relu.default, (spec_of(named_mesh(tp=4), (8, 16), (S(0),)),), {})
+    with pytest.raises(shardprop.ShardpropError, match="limit: Expected 1 or more"):
+        explain_schema(schema, limit=limit)  # type: ignore[arg-type]
+
+
+def test_a_move_that_torch_does_not_carry_out_is_said_to_raise() -> None:
+    mesh = named_mesh(dp=2, tp=4)
+    layouts = {(4, 8): [P, S(1)], (1, 16): [S(1), S(0)], (4, 32): [P, P]}
+    tensors = [DTensor.from_local(torch.ones(shape), mesh, p) for shape, p in layouts.items()]
+    found = shardprop.explain(aten.stack.default, tensors).decision
+    (move,) = [move for move in found.moves if move.name == "tensors[0]"]
+    assert math.isinf(move.us) and "no finite price" in found.why
+    says_so = any("torch raises when the op runs" in note for note in found.notes)
+    try:
+        torch.stack(tensors)
+    except RuntimeError as error:
+        assert "not supported yet" in str(error)
+        assert says_so and move.plan is None
+    else:
+        assert not says_so and move.plan is not None
+
+
 def test_a_memory_limit_that_nothing_keeps_to_is_an_error() -> None:
     mesh = named_mesh(tp=4)
     settings = {"policy": "optimal", "topology": "h100-nvlink", "memory_limit": 16}
@@ -210,15 +267,35 @@ def test_a_memory_limit_that_nothing_keeps_to_is_an_error() -> None:
     assert found.error is not None and "memory_limit" in found.error
 
 
-def test_weighed_outputs_are_mentioned() -> None:
+@pytest.mark.parametrize("of_x", [R, S(1)])
+def test_where_outputs_are_weighed_the_operands_alone_are_not_said_to_decide(of_x: object) -> None:
     mesh = named_mesh(tp=4)
-    x, w = spec_of(mesh, (64, 64), (S(1),)), spec_of(mesh, (64, 64), (S(0),))
+    x, w = spec_of(mesh, (4096, 1024), (of_x,)), spec_of(mesh, (1024, 2048), (S(0),))
     settings = {"policy": "optimal", "topology": "h100-nvlink", "output_weight": 1.0}
     with shardprop.enabled(**settings):
         found = explained(aten.mm.default, x, w)
         decision = shardprop.propagate(aten.mm.default, x, w)
-    assert found.candidates[0].operands == decision.operands
-    assert any("outputs were weighed" in note for note in found.notes) == (decision.output_cost > 0)
+    winner, second = found.candidates[:2]
+    assert winner.operands == decision.operands
+    assert winner.us > second.us, "it wins by what its outputs do not cost"
+    assert found.reason == "least cost"
+    weighed = f"{decision.output_cost:.1f} us by the weight of its outputs"
+    assert weighed in found.why and "runner-up" not in found.why
+    assert any("output_weight" in note for note in found.notes)
+
+
+def test_strategies_of_equal_cost_are_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under policy "optimal", too, where only some are listed."""
+    monkeypatch.setattr("shardprop.explanation.explaining._MOST_SEARCHED", 2)
+    mesh = named_mesh(dp=2, tp=4)
+    x, w = spec_of(mesh, (64, 64), (R, R)), spec_of(mesh, (64, 64), (R, S(0)))
+    schema = op_schema(aten.mm.default, (x, w), {})
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
+        every = explain_schema(schema, limit=1000)
+        few = explain_schema(schema, limit=1)
+    tied = sum(c.us == pytest.approx(every.us) for c in every.candidates)
+    assert len(few.candidates) == 1 and tied > 2
+    assert f"{tied} cost as much" in few.why and f"{tied} cost as much" in every.why
 
 
 def test_of_too_many_strategies_only_the_winner_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,6 +307,7 @@ def test_of_too_many_strategies_only_the_winner_is_shown(monkeypatch: pytest.Mon
         )
     assert len(found.candidates) == 1 and found.valid == 8
     assert found.reason == "least cost" and "too many others" in found.why
+    assert "no candidate below uses" not in str(Explanation("mm", [found]))
     assert found.moves
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -243,6 +244,42 @@ def test_a_module_that_swaps_its_parameters_is_refused_and_stays_whole() -> None
     with pytest.raises(shardprop.ShardpropError, match="which fully_shard was applied to"):
         shardprop.explain(lambda x: model(x), torch.randn(4, 16))
     assert model(torch.randn(4, 16)).shape == (4, 16)
+
+
+def test_threads_explain_one_after_another() -> None:
+    mesh = named_mesh(tp=4)
+    x, w = spec_of(mesh, (8, 16), (R,)), spec_of(mesh, (16, 16), (S(0),))
+    found: list[list[str]] = []
+
+    def repeatedly() -> None:
+        for _ in range(4):
+            found.append(_ops(shardprop.explain(lambda x, w: (x @ w) @ w, x, w)))
+
+    threads = [threading.Thread(target=repeatedly) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [["aten.mm.default"] * 2] * 12
+    assert not shardprop.is_enabled()
+
+
+def test_an_explanation_inside_another_is_refused() -> None:
+    x = spec_of(named_mesh(tp=4), (8, 16), (P,))
+    with pytest.raises(shardprop.ShardpropError, match="inside another"):
+        shardprop.explain(lambda x: shardprop.explain(torch.relu, x), x)
+    assert _ops(shardprop.explain(torch.relu, x)) == ["aten.relu.default"]
+
+
+def test_a_function_that_enables_shardprop_itself_is_refused() -> None:
+    def optimal(x: torch.Tensor) -> None:
+        with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
+            torch.relu(x)
+
+    x = spec_of(named_mesh(tp=4), (8, 16), (P,))
+    with pytest.raises(shardprop.ShardpropError, match="Explain the function inside of that"):
+        shardprop.explain(optimal, x)
+    assert not shardprop.is_enabled()
 
 
 def test_what_cannot_be_called_is_refused() -> None:

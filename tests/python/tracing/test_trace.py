@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import DTensor, _redistribute
+from torch.distributed.tensor import DTensor, Partial, _redistribute
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.distributed.tensor.placement_types import _MaskPartial
 
 import shardprop
 from shardprop import ShardpropError
 
-from ..specs import R, S
+from ..specs import R, S, spec_of
 from .models import Model, batch, dtensor
 
 MeshOf = Callable[..., DeviceMesh]
@@ -56,6 +58,41 @@ def test_a_redistribution_of_an_operand_has_op_and_name(mesh_of: MeshOf) -> None
     assert [step.kind for step in moved.plan.steps] == ["all_gather"]
     assert moved.wire_bytes == 4 * 8 * 8 // 2
     assert moved.us == pytest.approx(shardprop.plan(moved.src, moved.dst).cost_us)
+
+
+def test_an_explanation_is_no_event(mesh_of: MeshOf) -> None:
+    a = dtensor(mesh_of(2), (8, 8), [S(0)])
+    with shardprop.trace() as t:
+        torch.mm(a, a)
+        found = shardprop.explain(torch.mm, a, a)
+        assert found.decision.moves
+    assert [d.op for d in t.decisions] == ["aten.mm.default"]
+    assert [r.op for r in t.redistributions] == ["aten.mm.default"]
+
+
+def test_what_a_function_of_torchs_moves_for_an_op_is_the_ops(mesh_of: MeshOf) -> None:
+    """torch's dispatcher hands argmax to such a function, which calls `redistribute`."""
+    pending = DTensor.from_local(torch.ones(8, 8), mesh_of(2), [Partial()])
+    with shardprop.trace() as t:
+        pending.argmax()
+        pending.redistribute(placements=[R])
+    assert [(r.op, r.explicit) for r in t.redistributions] == [
+        ("aten.argmax.default", False),
+        (None, True),
+    ]
+
+
+def test_collectives_beside_a_mask_are_counted(mesh_of: MeshOf) -> None:
+    """Indices of an embedding that are gathered on one mesh dim, and masked on another."""
+    mesh = mesh_of(2, 2)
+    indices = dtensor(mesh, (8, 4), [R, S(0)]).long()
+    wanted = [_MaskPartial(offset_shape=torch.Size((64, 16)), offset_dim=0), R]
+    with shardprop.trace() as t, CommDebugMode() as counted:
+        redistributed = indices._spec, spec_of(mesh, (8, 4), wanted, dtype=torch.int64)
+        _redistribute.redistribute_local_tensor(indices.to_local(), *redistributed)
+    (moved,) = t.redistributions
+    assert moved.collectives == counted.get_total_counts() == 1
+    assert moved.wire_bytes == 8 * 8 * 4 // 2
 
 
 def test_operands_in_lists_have_their_place_in_the_name(mesh_of: MeshOf) -> None:
@@ -364,3 +401,16 @@ def test_fsdp_is_traced_and_changes_nothing(mesh_of: MeshOf) -> None:
         "Model.blocks.1",
     }
     assert t.to_json()["summary"]["errors"] == 0
+
+
+def test_a_decision_is_not_explained_with_other_settings(mesh_of: MeshOf) -> None:
+    x = dtensor(mesh_of(2), (8, 8), [S(0)])
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink"), shardprop.trace() as t:
+        torch.mm(x, x)
+    with (
+        shardprop.enabled(policy="optimal", topology="b200-nvlink"),
+        pytest.raises(ShardpropError, match="Enable those of the trace"),
+    ):
+        t.explain(0)
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
+        assert t.explain(0).decision.policy == "optimal"
