@@ -73,7 +73,8 @@ def _modules(rows: Sequence[ModuleRow], width: int) -> Iterator[str]:
     if not rows:
         return
     heads = ("module", "op", "decisions", "ms", "moves", "collectives", "sent", "us")
-    ordered = sorted(rows, key=lambda row: (-row.us, -row.decision_seconds))
+    # Of what moves, equals in the program's order; of what does not, the slowest to decide first.
+    ordered = sorted(rows, key=lambda row: (-row.us, 0.0 if row.us else -row.decision_seconds))
     cells = [
         (_module(row.module, row.backward), _op(row.op), *_numbers(row))
         for row in ordered[:_MODULE_ROWS]
