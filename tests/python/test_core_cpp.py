@@ -1,4 +1,7 @@
-"""Builds the core without Python and runs its own tests, plainly and under sanitizers."""
+"""Builds the core without Python, under sanitizers, and runs its own tests.
+
+The core as it is released is what all tests in Python run.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +10,23 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize(
-    ("sanitize", "search_cases"),
-    [pytest.param("OFF", "100000", id="plain"), pytest.param("ON", "5000", id="sanitized")],
-)
-def test_core_passes_its_own_tests(tmp_path: Path, sanitize: str, search_cases: str) -> None:
+def test_core_passes_its_own_tests_under_sanitizers(tmp_path: Path) -> None:
     cmake = shutil.which("cmake")
     assert cmake, "cmake comes with pip install '.[test]'"
     configure = [cmake, "-S", str(ROOT), "-B", str(tmp_path), "-DSHARDPROP_WERROR=ON"]
-    configure += [f"-DSHARDPROP_SANITIZE={sanitize}"]
+    # Compiling is most of what this takes, and -O1 keeps it short.
+    configure += ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1"]
+    configure += ["-DSHARDPROP_SANITIZE=ON"]
     if shutil.which("ninja"):
         configure += ["-G", "Ninja"]
     subprocess.run(configure, check=True, capture_output=True)
     subprocess.run([cmake, "--build", str(tmp_path), "-j2"], check=True, capture_output=True)
     ran = subprocess.run(
         [str(tmp_path / "tests" / "cpp" / "core_tests")],
-        env={**os.environ, "SHARDPROP_SEARCH_CASES": search_cases},
+        env={**os.environ, "SHARDPROP_SEARCH_CASES": "10000"},
         capture_output=True,
         text=True,
     )
