@@ -128,7 +128,11 @@ class _Reader:
             sizes = [-1]
         if any(size < 0 for size in sizes):
             raise self._error(f"sizes such as [4,8], got [{shape}]")
-        meta = torch.empty(sizes, dtype=self._dtype(dtype), device="meta")
+        of = self._dtype(dtype)
+        try:
+            meta = torch.empty(sizes, dtype=of, device="meta")
+        except (RuntimeError, OverflowError, TypeError):  # as torch's versions have it
+            raise self._error(f"sizes of less than 2**63 bytes in all, got [{shape}]") from None
         placements, order = self._placements(len(sizes))
         return DTensorSpec(
             self._mesh,
@@ -175,6 +179,8 @@ class _Reader:
         if dim is not None and int(dim) >= dims:
             raise self._error(f"a dim below {dims}, of which there are so many, got {found[0]}")
         if found["strided"] is not None:
+            if int(found["factor"]) < 1:
+                raise self._error(f"a split factor of 1 and more, got {found[0]}")
             return StridedShard(int(found["strided"]), split_factor=int(found["factor"]))
         if found["dim"] is not None:
             return Shard(int(found["dim"]))

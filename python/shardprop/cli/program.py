@@ -7,7 +7,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 
 from ..errors import ShardpropError
@@ -27,7 +27,7 @@ def check_script(script: Path) -> None:
 
 def run_script(script: Path, arguments: Sequence[str]) -> int:
     """Run it; its exit code. What it raises is printed as Python would, from its own frames on."""
-    argv, path = sys.argv, [*sys.path]
+    argv, path, stdout, folder = sys.argv, [*sys.path], sys.stdout, Path.cwd()
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.resolve().parent))
     try:
@@ -40,7 +40,10 @@ def run_script(script: Path, arguments: Sequence[str]) -> int:
         _print_error(error, script)
         return 1
     finally:
-        sys.argv, sys.path[:] = argv, path
+        # What comes after the script prints to our stdout, and writes files where we were started.
+        sys.argv, sys.path[:], sys.stdout = argv, path, stdout
+        with suppress(OSError):  # the folder is gone
+            os.chdir(folder)
     return 0
 
 

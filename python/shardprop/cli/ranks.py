@@ -28,7 +28,7 @@ def mesh_sizes(text: str, option: str = "--mesh") -> tuple[int, ...]:
     Raises:
         ShardpropError: it is not of that form, has over 8 dims or too many ranks.
     """
-    if not re.fullmatch(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3})*", text, flags=re.ASCII):
+    if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", text, flags=re.ASCII):
         raise ShardpropError(f"{option}: Expected sizes such as 2x4, got {text!r}.")
     sizes = tuple(int(size) for size in text.split("x"))
     if len(sizes) > _MOST_DIMS or math.prod(sizes) > _MOST_RANKS:
@@ -72,7 +72,8 @@ def fake_ranks(count: int) -> Iterator[None]:
     try:
         yield
     finally:
-        dist.destroy_process_group()
+        if dist.is_initialized():  # a program may have destroyed it
+            dist.destroy_process_group()
 
 
 def fake_mesh(sizes: tuple[int, ...], names: tuple[str, ...] | None) -> DeviceMesh:

@@ -136,3 +136,11 @@ def test_a_script_that_cannot_be_compiled_ends_with_1(
     script.write_text("def f(:\n")
     assert run_script(script, []) == 1
     assert "SyntaxError" in capfd.readouterr().err
+
+
+def test_the_report_goes_where_it_was_to_whatever_the_script_does(tmp_path: Path) -> None:
+    script = "import io, os, sys\nos.mkdir('x')\nos.chdir('x')\nsys.stdout = io.StringIO()\n"
+    done = trace(tmp_path, script, "--json-file", "found.json")
+    assert done.returncode == 0, done.stderr
+    assert "shardprop trace" in done.stdout
+    assert (tmp_path / "found.json").is_file()
