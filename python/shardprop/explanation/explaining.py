@@ -98,7 +98,9 @@ class _Subject:
             why = "torch reads the number that this rank holds: nothing is placed, nothing moves."
             return self._undecided(rule, why)
         if rule is None:
-            notes = (f"Its decomposition has no rows of ours: {declined}.",) if declined else ()
+            notes: tuple[str, ...] = ()
+            if declined and facts_of_rule(self.schema.op, None).kind != "none":
+                notes = (f"Its decomposition has no rows of ours: {declined}.",)
             return self._left_to_torch(None, notes)
         try:
             return self._by_rule(rule)

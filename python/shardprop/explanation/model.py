@@ -48,10 +48,11 @@ class RuleFacts:
 
     Attributes:
         kind: ``"rows"``, ``"follows operands"``, ``"decomposition"``, ``"torch's full-mesh
-            strategy"``, ``"torch's propagation rule"``, ``"reads a number out"`` or ``"custom
-            handler"``.
+            strategy"``, ``"torch's propagation rule"``, ``"reads a number out"``, ``"custom
+            handler"`` or ``"none"``.
         origin: ``"torch"``, ``"shardprop"`` or ``"registered"``.
-        where: File, line and function, or what was registered and where.
+        where: File, line and function, or what was registered and where; how to give it a rule
+            where there is none.
     """
 
     kind: str

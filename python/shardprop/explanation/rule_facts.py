@@ -45,7 +45,10 @@ def facts_of_rule(op: OpOverload, rule: Any) -> RuleFacts:
         return RuleFacts("rows", "torch", function_place(rule.func))
     how = registry.why_no_single_dim_rule(op)
     if how == "decomposition":
-        return RuleFacts(how, "torch", function_place(_decomposition(op)))
+        traced = _decomposition(op)
+        if traced is None:
+            return RuleFacts("none", "torch", _way_to_a_rule(op))
+        return RuleFacts(how, "torch", function_place(traced))
     kind = (
         "torch's full-mesh strategy" if how == "full-mesh strategy" else "torch's propagation rule"
     )
@@ -59,6 +62,14 @@ def _decomposition(op: OpOverload) -> Any:
         return _torch.decomposition_of(op)
     except RuntimeError:  # torch does not know the op
         return None
+
+
+def _way_to_a_rule(op: OpOverload) -> str:
+    """What an op that nobody has a rule for can be given one by."""
+    return (
+        f"give it one: shardprop.register_rule(torch.ops.{op}, ...); or have it found: "
+        f"shardprop discover {op._schema.name} --samples FILE"
+    )
 
 
 def _registration(rule: RegisteredRule) -> str:
@@ -99,8 +110,6 @@ def function_place(function: Any) -> str:
     while isinstance(function, functools.partial):
         # torch's `register_sharding` binds the program's function to one of its own.
         function = next((a for a in function.args if callable(a)), function.func)
-    if function is None:
-        return "nowhere"
     function = inspect.unwrap(function)
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     code = getattr(function, "__code__", None)

@@ -78,7 +78,8 @@ def _head(decision: DecisionExplanation) -> Iterator[str]:
 def _rule(decision: DecisionExplanation, width: int) -> Iterator[str]:
     rule = decision.rule
     whose = {"torch": "torch's", "shardprop": "shardprop's", "registered": "registered"}
-    kind = rule.kind if rule.kind.startswith("torch's") else f"{rule.kind}, {whose[rule.origin]}"
+    alone = rule.kind == "none" or rule.kind.startswith("torch's")
+    kind = rule.kind if alone else f"{rule.kind}, {whose[rule.origin]}"
     yield f"rule: {kind}"
     yield from wrapped(rule.where, width)
 

@@ -194,6 +194,18 @@ def test_a_strategy_that_the_program_gave_torch_is_torchs_to_decide() -> None:
     assert found.candidates[0].us <= found.candidates[1].us
 
 
+def test_an_op_without_a_rule_is_told_how_to_get_one() -> None:
+    with torch.library._scoped_library("shardprop_explained", "DEF") as library:
+        library.define("thrice(Tensor x) -> Tensor")
+        torch.library.register_fake("shardprop_explained::thrice", torch.empty_like, lib=library)
+        op = torch.ops.shardprop_explained.thrice.default
+        found = explained(op, spec_of(named_mesh(tp=4), (8, 8), (S(0),)))
+    assert found.error is not None and found.rule.kind == "none" and found.notes == ()
+    assert f"shardprop.register_rule(torch.ops.{op}, ...)" in found.rule.where
+    assert "shardprop discover shardprop_explained::thrice --samples FILE" in found.rule.where
+    assert "\nrule: none\n" in str(shardprop.Explanation(str(op), [found]))
+
+
 def test_an_error_of_the_op_itself_is_its_error() -> None:
     mesh = named_mesh(tp=4)
     found = explained(aten.mm.default, spec_of(mesh, (8, 7), (R,)), spec_of(mesh, (8, 8), (R,)))
