@@ -942,8 +942,15 @@ decision_cache_stats: Callable[[], tuple[int, int]] = (
 
 
 def records_structured_trace() -> bool:
-    """Does torch write a structured trace (``TORCH_TRACE``)?"""
-    return bool(_torch_logging.trace_log.handlers)
+    """Does torch write a structured trace (``TORCH_TRACE``)?
+
+    Its handler is there in any case, with a folder only where one was named.
+    """
+    return any(
+        isinstance(handler, _torch_logging.LazyTraceHandler)
+        and (handler.root_dir is not None or handler.stream is not None)
+        for handler in _torch_logging.trace_log.handlers
+    )
 
 
 def record_artifact(name: str, payload: Callable[[], object]) -> None:

@@ -35,7 +35,7 @@ class Trace:
             trace (torch counts for each thread).
         misses: Those that it did not, likewise.
         wall_seconds: How long the block took.
-        stats: What `shardprop.stats()` counted during the block; of its caches the end.
+        stats: What `shardprop.stats()` counted during the block; caches are not measured.
     """
 
     hits: int = 0

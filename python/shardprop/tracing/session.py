@@ -11,7 +11,7 @@ import torch
 from .. import _torch
 from ..errors import ShardpropError
 from ..policy_settings import TopologyLike
-from ..propagator import enabled, is_enabled, stats
+from ..propagator import counters, enabled, is_enabled
 from .plans import Plans
 from .recording import Recording, begin, end
 from .report import Trace
@@ -61,13 +61,13 @@ def trace(
     with ExitStack() as stack:
         if not is_enabled():
             stack.enter_context(enabled())
-        found._began(stats(), _torch.decision_cache_stats(), perf_counter())
+        found._began(counters(), _torch.decision_cache_stats(), perf_counter())
         begin(recording, model)
         try:
             yield found
         finally:
             end(recording)
-            found._ended(stats(), _torch.decision_cache_stats(), perf_counter())
+            found._ended(counters(), _torch.decision_cache_stats(), perf_counter())
     announce(found)
 
 
