@@ -64,7 +64,7 @@ def test_engine(who: str, case: Callable[..., Any], ndim: int, mesh_of: Any, run
     if who == "torch":
         answer = run(both.torch_alone, TORCH_ROUNDS[ndim], group)
     else:
-        answer = run(both.shardprop, 200, group, iterations=20)
+        answer = run(both.shardprop, 1000, group, iterations=20)
         assert answer == both.torch_alone()
     assert len(answer) >= 2
 
