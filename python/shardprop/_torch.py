@@ -13,7 +13,8 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
 
 import torch
 from torch import SymInt
@@ -399,14 +400,45 @@ def handler_around_propagation(op: OpOverload) -> Callable[..., Any] | None:
     return handler if handler in _ASKING_HANDLERS else None
 
 
-def op_of_handler(depth: int) -> OpOverload | None:
-    """The op that one of these functions works on, `depth` frames up and more; None if none is
-    running."""
-    frame = sys._getframe(depth)
+class MovedOperand(NamedTuple):
+    """What torch's dispatcher redistributes for an op.
+
+    Attributes:
+        op: The overload.
+        args: Its arguments, flat, with specs in place of tensors.
+        tree: Where in the op's lists they belong; None if none is in a list.
+        place: Which of `args` is moved.
+    """
+
+    op: OpOverload
+    args: Sequence[Any]
+    tree: Any
+    place: int
+
+
+_MOVING_CODE = type(DTensor._op_dispatcher).redistribute_local_args.__code__
+
+
+def moved_for(depth: int, is_users: Callable[[str], bool]) -> MovedOperand | OpOverload | None:
+    """For whom the function `depth` frames up redistributes: an operand of an op, or an op one of
+    whose handlers moves something by itself, or None: the program asked for it.
+
+    None of torch's functions between calls code of the user's: a frame of the user's ends the
+    search.
+    """
+    frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
-        if frame.f_code in _ASKING_CODES:
+        code = frame.f_code
+        if code is _MOVING_CODE:
+            found = frame.f_locals
+            moved = found["op_info"]
+            op = found["suggested_input_schema"].op
+            return MovedOperand(op, moved.flat_args_schema, moved.args_tree_spec, found["i"])
+        if code in _ASKING_CODES:
             return frame.f_locals["op_call"]  # type: ignore[no-any-return]
-        frame = frame.f_back  # type: ignore[assignment]
+        if is_users(code.co_filename):
+            return None
+        frame = frame.f_back
     return None
 
 
@@ -829,13 +861,27 @@ def _set_redistribute(function: Callable[..., torch.Tensor]) -> None:
     if _around_redistribute is not None:
         function = _around_redistribute(function)
         hide_from_dynamo(function)
-    # A module that is loaded between the two takes over the name from _redistribute, and is found
-    # here when it is put back.
-    name = torch_redistribute.__name__
-    for module_name, module in list(sys.modules.items()):
-        if module_name.startswith("torch.distributed.tensor") and name in vars(module):
-            setattr(module, name, function)
+    for module in _that_redistribute():
+        setattr(module, torch_redistribute.__name__, function)
 
+
+def _that_redistribute() -> list[ModuleType]:
+    """torch's modules that have the function by name: looked for again when modules were loaded,
+    for those then have what another was given. (Looking takes 2 ms in a program's midst.)"""
+    global _redistributing
+    loaded = len(sys.modules)
+    if _redistributing[0] != loaded:
+        found = [
+            module
+            for name, module in list(sys.modules.items())
+            if name.startswith("torch.distributed.tensor")
+            and torch_redistribute.__name__ in vars(module)
+        ]
+        _redistributing = (loaded, found)
+    return _redistributing[1]
+
+
+_redistributing: tuple[int, list[ModuleType]] = (0, [])
 
 # What carries out redistributions, and what is put around it while somebody watches.
 _Redistribute = Callable[..., torch.Tensor]
@@ -843,22 +889,11 @@ _carries_out: _Redistribute = torch_redistribute
 _around_redistribute: Callable[[_Redistribute], _Redistribute] | None = None
 
 
-def watch_redistributions(
-    around: Callable[[_Redistribute], _Redistribute], for_op: Callable[..., None]
-) -> None:
-    """Put `around(function)` in the place of whichever function carries out a redistribution.
-
-    Where torch's dispatcher moves the operands of an op, it calls ``for_op(inner, op_info, schema,
-    ...)``; `inner` takes what follows it.
-    """
+def watch_redistributions(around: Callable[[_Redistribute], _Redistribute]) -> None:
+    """Put `around(function)` in the place of whichever function carries out a redistribution."""
     global _around_redistribute
     _around_redistribute = around
     _set_redistribute(_carries_out)
-    dispatcher = DTensor._op_dispatcher
-    inner = type(dispatcher).redistribute_local_args
-    watched = functools.partial(for_op, inner)
-    hide_from_dynamo(for_op)
-    vars(dispatcher)["redistribute_local_args"] = watched
 
 
 def unwatch_redistributions() -> None:
@@ -866,7 +901,6 @@ def unwatch_redistributions() -> None:
     global _around_redistribute
     _around_redistribute = None
     _set_redistribute(_carries_out)
-    vars(DTensor._op_dispatcher).pop("redistribute_local_args", None)
 
 
 def is_redistributed_here(source: DTensorSpec, target: DTensorSpec) -> bool:

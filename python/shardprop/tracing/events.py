@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from .. import _torch, registry
-from .._torch import DTensorSpec
+from .._torch import DTensorSpec, MovedOperand, TensorMeta
 from ..decision import rule_of
 from ..observation import Asked
 from ..operands import operands_of
 from .model import NOWHERE, Place, TracedDecision, TracedRedistribution
 from .plans import Plans
-from .recording import Decided, Moved, Moving
+from .recording import Decided, Moved
 from .whereabouts import Spot
 
 __all__ = ["decision_of", "redistribution_of"]
@@ -37,13 +37,15 @@ def decision_of(event: Decided, began: float) -> TracedDecision:
 
 def redistribution_of(event: Moved, began: float, plans: Plans) -> TracedRedistribution:
     """A redistribution in words; `began` is when the trace did."""
-    moving = event.moving
+    moved = event.moved
+    operand = moved if isinstance(moved, MovedOperand) else None
+    op = moved if operand is None else operand.op
     return TracedRedistribution(
-        op=None if event.op is None else str(event.op),
-        operand=None if moving is None else _operand(moving, event.order),
+        op=None if op is None else str(op),
+        operand=None if operand is None else _name(operand),
         src=event.src,
         dst=event.dst,
-        explicit=event.op is None,
+        explicit=op is None,
         at=event.start - began,
         seconds=event.seconds,
         place=_place(event.spot),
@@ -63,16 +65,12 @@ def _decider(asked: Asked) -> tuple[str, str | None]:
     return "core", None
 
 
-def _operand(moving: Moving, order: int) -> str | None:
-    """The name of the operand that an op moves as the `order`-th."""
-    have = [x for x in _torch.tree_leaves(moving.have) if isinstance(x, DTensorSpec)]
-    want = [x for x in _torch.tree_leaves(moving.want.args_schema) if isinstance(x, DTensorSpec)]
-    moved = [i for i, (a, b) in enumerate(zip(have, want, strict=False)) if a != b]
-    args = _torch.tree_unflatten([*moving.have], moving.tree) if moving.tree else moving.have
-    operands = operands_of(moving.op, args, {})
-    if order >= len(moved) or moved[order] >= len(operands):
-        return None
-    return operands[moved[order]].name
+def _name(moved: MovedOperand) -> str | None:
+    """What the op calls an operand."""
+    args = _torch.tree_unflatten([*moved.args], moved.tree) if moved.tree else moved.args
+    operands = operands_of(moved.op, args, {})
+    place = sum(isinstance(x, (DTensorSpec, TensorMeta)) for x in moved.args[: moved.place])
+    return operands[place].name if place < len(operands) else None
 
 
 def _place(spot: Spot) -> Place:

@@ -9,7 +9,7 @@ from types import CodeType
 
 import torch
 
-__all__ = ["Line", "user_line"]
+__all__ = ["Line", "is_users", "user_line"]
 
 # A code object and a line in it; text is made of it when somebody reads it.
 Line = tuple[CodeType, int]
@@ -23,7 +23,7 @@ _STANDARD = tuple(
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 # Per file name. Programs have some thousand files; generated code would add names without end.
-_is_users: dict[str, bool] = {}
+_verdicts: dict[str, bool] = {}
 _NAMES_HELD = 100_000
 
 
@@ -32,19 +32,20 @@ def user_line(depth: int = 1) -> Line | None:
     frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        verdict = _is_users.get(code.co_filename)
-        if verdict is None:
-            verdict = _judge(code.co_filename)
-        if verdict:
+        verdict = _verdicts.get(code.co_filename)
+        if verdict or (verdict is None and is_users(code.co_filename)):
             return code, frame.f_lineno
         frame = frame.f_back  # type: ignore[assignment]
     return None
 
 
-def _judge(file: str) -> bool:
-    if len(_is_users) >= _NAMES_HELD:
-        _is_users.clear()
-    verdict = _is_users[file] = _is_of_the_program(file)
+def is_users(file: str) -> bool:
+    """Is a code object's file the user's?"""
+    verdict = _verdicts.get(file)
+    if verdict is None:
+        if len(_verdicts) >= _NAMES_HELD:
+            _verdicts.clear()
+        verdict = _verdicts[file] = _is_of_the_program(file)
     return verdict
 
 

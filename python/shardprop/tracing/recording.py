@@ -2,42 +2,27 @@
 
 Two places are watched: `observation`, which tells of each decision, and torch's
 ``redistribute_local_tensor`` (or what a policy put there), around which a function is put that
-takes the time. torch's ``redistribute_local_args`` says which op it is for.
+takes the time.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import torch
 
 from .. import _torch, observation
-from .._torch import DTensorSpec, OpOverload, OpSchema
+from .._torch import DTensorSpec, MovedOperand, OpOverload
 from ..observation import Asked
 from ..policy import Policy
 from ..propagator import current_policy
+from .places import is_users
 from .whereabouts import Spot, Whereabouts
 
-__all__ = ["Decided", "Moved", "Moving", "Recording", "begin", "end"]
-
-
-class Moving(NamedTuple):
-    """An op that moves operands, as torch's dispatcher hands them over.
-
-    Attributes:
-        op: The overload.
-        have: Its arguments, flat, with specs in place of tensors.
-        tree: Where in its lists they belong; None if none is in a list.
-        want: What the operands are to be.
-    """
-
-    op: OpOverload
-    have: Sequence[Any]
-    tree: Any
-    want: OpSchema
+__all__ = ["Decided", "Moved", "Recording", "begin", "end"]
 
 
 class Decided(NamedTuple):
@@ -49,11 +34,9 @@ class Decided(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """A redistribution, as it was seen; `op` is None where the program asked for it."""
+    """A redistribution, as it was seen, and what for (see `_torch.moved_for`)."""
 
-    op: OpOverload | None
-    moving: Moving | None
-    order: int  # how many redistributions of the op came before
+    moved: MovedOperand | OpOverload | None
     src: DTensorSpec
     dst: DTensorSpec
     start: float
@@ -92,7 +75,6 @@ class Recording:
 _open: tuple[Recording, ...] = ()
 _lock = threading.Lock()
 _where = Whereabouts()
-_of_thread = threading.local()
 
 
 def begin(recording: Recording, model: torch.nn.Module | None) -> None:
@@ -103,7 +85,7 @@ def begin(recording: Recording, model: torch.nn.Module | None) -> None:
             _where = Whereabouts()
             _where.start()
             observation.add(_on_decision)
-            _torch.watch_redistributions(_around, _for_op)
+            _torch.watch_redistributions(_around)
         if model is not None:
             _where.learn(model, "")
         _open = (*_open, recording)
@@ -127,18 +109,6 @@ def _on_decision(asked: Asked) -> None:
         recording.add(event)
 
 
-def _for_op(
-    inner: Callable[..., None], op_info: Any, want: OpSchema, *rest: Any, **named: Any
-) -> None:
-    """torch's dispatcher moves the operands of an op; decided now or known from before."""
-    before = getattr(_of_thread, "moving", None)
-    _of_thread.moving = [Moving(want.op, op_info.flat_args_schema, op_info.args_tree_spec, want), 0]
-    try:
-        inner(op_info, want, *rest, **named)
-    finally:
-        _of_thread.moving = before
-
-
 def _around(inner: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """`inner`, which carries out a redistribution, and a note that it did."""
 
@@ -150,25 +120,13 @@ def _around(inner: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     ) -> torch.Tensor:
         if observation.is_rehearsed():
             return inner(local_tensor, current_spec, target_spec, **settings)
-        moving, order = getattr(_of_thread, "moving", None) or (None, 0)
-        if moving is not None:
-            _of_thread.moving = [moving, order + 1]
         start = perf_counter()
         result = inner(local_tensor, current_spec, target_spec, **settings)
         seconds = perf_counter() - start
-        # Functions of torch's that stand in for an op redistribute as a program does.
-        op = _torch.op_of_handler(2) if moving is None else moving.op
-        event = Moved(
-            op,
-            moving,
-            order,
-            current_spec,
-            target_spec,
-            start,
-            seconds,
-            _where.here(op),
-            current_policy(),
-        )
+        moved = _torch.moved_for(2, is_users)
+        op = moved.op if isinstance(moved, MovedOperand) else moved
+        spot, policy = _where.here(op), current_policy()
+        event = Moved(moved, current_spec, target_spec, start, seconds, spot, policy)
         for recording in _open:
             recording.add(event)
         return result

@@ -164,6 +164,8 @@ class Trace:
             raise ShardpropError(
                 f"Expected a decision of the trace or its index, got a {type(index).__name__}."
             )
+        if not count:
+            raise ShardpropError("Expected a trace with decisions to explain, got one of none.")
         if not -count <= index < count:
             raise ShardpropError(f"Expected an index of {count} decisions, got {index}.")
         return self.decisions[index]

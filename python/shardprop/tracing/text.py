@@ -60,7 +60,8 @@ def _summary(trace: Trace) -> Iterator[str]:
         yield f"  errors           {errors} of them ended in an error"
     yield f"  torch's cache    {trace.hits} hits, {trace.misses} misses"
     yield (
-        f"  redistributions  {implicit} implicit, {explicit} explicit: {collectives} collectives, "
+        f"  redistributions  {implicit} implicit, {explicit} explicit: {collectives} "
+        f"collective{'s' * (collectives != 1)}, "
         f"{_bytes(sent)} sent by a rank, {us:.1f} us modelled"
     )
     if unpriced:

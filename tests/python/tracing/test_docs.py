@@ -18,6 +18,8 @@ _MATCH = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 def test_the_page_does_what_it_says(tmp_path: Path) -> None:
     ((name, program, shown),) = _PROGRAM.findall(PAGE.read_text())
     (tmp_path / name).write_text(f"# {name}\n{program}")
+    if sys.version_info < (3, 11):  # which has no qualified names of functions
+        shown = shown.replace("Mlp.forward", "forward")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", name],
         cwd=tmp_path,
