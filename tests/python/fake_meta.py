@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import torch
@@ -10,8 +9,8 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.utils._mode_utils import no_dispatch
 
-# It writes out every error that an op raises, and many samples are errors.
-logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
+from .quiet import quiet
+
 _MODE = FakeTensorMode()
 _MODE.cache_enabled = False
 
@@ -37,7 +36,7 @@ def _meta(item: object) -> TensorMeta | None:
 def fake_meta(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """As torch's propagator computes it; the exception where the op raises one."""
     try:
-        with _MODE:
+        with quiet(), _MODE:
             out = op(*map(_fake, args), **{name: _fake(value) for name, value in kwargs.items()})
     except Exception as error:  # an error of any kind is to be declined
         return error

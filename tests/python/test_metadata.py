@@ -33,9 +33,9 @@ from .metadata.run import Report
 from .metadata.samples import has_elements, read
 from .parity.all_ops import find_known_op
 from .parity.opinfo_recorder import RecordedCall
-from .parity.quiet import quiet
 from .parity.registry import find_op
 from .parity.sketch import Sketch
+from .quiet import quiet
 
 aten = torch.ops.aten
 SAMPLES = [call for call in read() if find_known_op(call.op)]

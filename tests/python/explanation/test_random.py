@@ -15,7 +15,7 @@ from shardprop.explanation import DecisionExplanation, Explanation, explain_sche
 from ..optimal.random_decisions import random_decisions
 from ..parity.case import Case
 from ..parity.cases import Draw, case_at
-from ..parity.quiet import quiet
+from ..quiet import quiet
 from .asking import decision_of, spec_with
 from .schema import validate
 

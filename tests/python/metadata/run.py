@@ -20,9 +20,9 @@ from shardprop.metadata.classes import means_for
 
 from ..parity.meshes import ensure_process_group
 from ..parity.opinfo_recorder import RecordedCall
-from ..parity.quiet import quiet
 from ..parity.recorded import library
 from ..parity.registry import find_op
+from ..quiet import quiet
 from .calls import variants
 from .compare import by_meta_tensors, ours, same, torchs, without_cuda
 from .contexts import CONTEXTS, EVERYWHERE, Context

@@ -22,9 +22,9 @@ from ..parity.cases import Draw, case_at
 from ..parity.layouts import Operand
 from ..parity.meshes import MeshKey
 from ..parity.oracle import forget_history
-from ..parity.quiet import quiet
 from ..parity.registry import Form, Rule, propagator
 from ..parity.sketch import map_leaves
+from ..quiet import quiet
 from .moved import Pair, Prices, leaves_order, moved
 from .ranks import all_groups, flattened
 

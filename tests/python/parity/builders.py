@@ -9,8 +9,8 @@ import torch
 from torch._ops import OpOverload
 from torch._subclasses import FakeTensorMode
 
+from ..quiet import quiet
 from .dice import Dice
-from .quiet import quiet
 from .registry import Entry, Form, form_of, single_dim_entries
 from .sketch import Problem, Sketch, leaves, map_leaves
 

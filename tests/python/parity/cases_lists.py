@@ -8,9 +8,9 @@ from dataclasses import replace
 import torch
 from torch._ops import OpOverload
 
+from ..quiet import quiet
 from .builders import builds, fake_outputs
 from .dice import Dice
-from .quiet import quiet
 from .schema_args import fill
 from .sketch import Problem, Sketch
 

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from ..quiet import quiet
 from .builders import builds, fake_outputs
 from .dice import Dice
 from .meshes import MeshKey
-from .quiet import quiet
 from .registry import Form, form_of
 from .schema_args import fill
 from .sketch import Problem, Sketch

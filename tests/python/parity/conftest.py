@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-DEFAULT_CASES = 3_000
+DEFAULT_CASES = 2_000
 DEFAULT_SEED = 0
 
 

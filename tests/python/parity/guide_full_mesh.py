@@ -15,10 +15,10 @@ from torch.distributed.tensor._op_schema import OpStrategy
 from torch.distributed.tensor._ops.single_dim_strategy import _ShardingPlaceholder
 from torch.distributed.tensor.placement_types import Placement
 
+from ..quiet import quiet
 from .case import Case
 from .layouts import Kind, Layout, Operand
 from .meshes import MeshKey
-from .quiet import quiet
 from .registry import propagator
 from .sketch import Problem, Sketch, map_leaves
 

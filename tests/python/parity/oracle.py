@@ -15,10 +15,10 @@ from torch.distributed.tensor import _redistribute
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 from torch.distributed.tensor._sharding_prop import ShardingPropagator
 
+from ..quiet import quiet
 from .case import Case
 from .meshes import ensure_process_group
 from .outcome import Normalizer, Outcome, error_outcome
-from .quiet import quiet
 from .registry import propagator
 
 # Taken before anything can replace them.

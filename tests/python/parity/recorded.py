@@ -16,12 +16,12 @@ from typing import Any
 from torch._ops import OpOverload
 from torch._subclasses import FakeTensorMode
 
+from ..quiet import quiet
 from .builders import fake_outputs
 from .dice import Dice
 from .op_choice import UNREACHABLE
 from .opinfo_recorder import PASSES, RecordedCall, record
 from .processes import environment
-from .quiet import quiet
 from .registry import Rule, find_op, rule_of
 from .sketch import Problem, Sketch, leaves, map_leaves
 

@@ -12,13 +12,13 @@ from torch.distributed.tensor import _collective_utils, _redistribute
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.placement_types import Placement, _StridedShard
 
+from ..quiet import quiet
 from .dice import Dice
 from .layouts import Kind, Layout, Operand, draw_layout, twist
 from .meshes import MeshKey, draw_mesh, ensure_process_group
 from .mix import weighted
 from .oracle import forget_history
 from .outcome import Normalizer
-from .quiet import quiet
 from .sketch import numel
 
 # Taken before anything can replace them.

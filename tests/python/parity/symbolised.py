@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 
+from ..quiet import quiet
 from ..symbolic import Answer, Symbols, ask
 from .case import Case
 from .layouts import Kind, Operand
 from .meshes import ensure_process_group
 from .mix import Mix
-from .quiet import quiet
 from .sketch import Sketch, contiguous, map_leaves
 
 # torch takes a hundred times as long for expressions as for numbers.

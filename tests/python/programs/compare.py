@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -22,6 +20,7 @@ from shardprop.demo.compare import clear_every_cache
 from shardprop.demo.decisions import Decision
 from shardprop.watch import watch_propagation
 
+from ..quiet import quiet
 from .outcome import Results, differing, freeze, is_finite
 
 Program = Callable[[], Results]
@@ -156,26 +155,3 @@ def _observed(run: _Run) -> Iterator[None]:
         mock.patch.object(_redistribute, "_optimize_transform_infos", executed),
     ):
         yield
-
-
-_NOISY = (
-    "torch.__trace",  # every step of a compilation
-    "torch._subclasses.fake_tensor",  # a traceback for each op that a program expects to fail
-    "torch.distributed.tensor._redistribute",  # advice to flatten meshes
-)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep what torch logs and warns of out of the tests' output: results are what they compare."""
-    loggers = [logging.getLogger(name) for name in _NOISY]
-    before = [logger.disabled for logger in loggers]
-    for logger in loggers:
-        logger.disabled = True
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, disabled in zip(loggers, before, strict=True):
-            logger.disabled = disabled

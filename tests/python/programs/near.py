@@ -20,7 +20,8 @@ from torch.distributed.tensor import DTensor
 import shardprop
 from shardprop.demo.compare import clear_every_cache
 
-from .compare import Program, quiet
+from ..quiet import quiet
+from .compare import Program
 from .outcome import is_finite
 
 TOLERANCE = 1e-3

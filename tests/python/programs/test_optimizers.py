@@ -5,6 +5,7 @@ On the fake group: the steps are local, save where a gradient's layout is not it
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -88,6 +89,11 @@ def test_an_optimizer_without_a_rule_is_refused_in_the_same_words() -> None:
     def program() -> Results:
         with pytest.raises(NotImplementedError, match="_fused_sgd_") as caught:
             run(partial(SGD, fused=True))
+        if shardprop.is_enabled() and sys.version_info >= (3, 11):
+            (note,) = caught.value.__notes__
+            assert note.startswith(
+                "shardprop: give it one: shardprop.register_rule(torch.ops.aten."
+            )
         return {"error": str(caught.value)}
 
     report = compare(program)
