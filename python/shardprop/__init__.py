@@ -97,6 +97,11 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    """The public names, whether they are loaded or not."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
+
+
 __version__ = "0.1.0"
 
 if os.environ.get("SHARDPROP") == "1":

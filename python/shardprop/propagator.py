@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,8 +97,7 @@ def _propagate(schema: OpSchema) -> OutputSharding:
     with _recorder.mine() as counts:
         rule = _rule_for(schema)
         if rule is None:
-            with _terms.policy.one_decision():
-                answer = _torch.torch_propagate(schema)
+            answer = _decided_by_torch(schema)
             # Only now: most of what is left to torch here, torch refuses.
             why = registry.why_no_single_dim_rule(schema.op)
             counts.left_to_torch(why, _strided_operands(schema))
@@ -110,6 +110,19 @@ def _propagate(schema: OpSchema) -> OutputSharding:
             return _fall_back(schema, declined)
         counts.decided(_strided_operands(schema))
         return decision
+
+
+def _decided_by_torch(schema: OpSchema) -> OutputSharding:
+    """torch's decision of an op without a single-dim rule. Its error, where it knows no way at all,
+    is told the way to a rule (a note, which Python 3.10 has none of)."""
+    with _terms.policy.one_decision():
+        try:
+            return _torch.torch_propagate(schema)
+        except NotImplementedError as error:
+            unknown = registry.why_no_single_dim_rule(schema.op) == "decomposition"
+            if unknown and sys.version_info >= (3, 11):
+                error.add_note(f"shardprop: {registry.way_to_a_rule(schema.op)}")
+            raise
 
 
 def _decide_inside(schema: OpSchema, meta: OutputMeta) -> OutputSharding:

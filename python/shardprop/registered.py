@@ -105,10 +105,12 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
             raise
         except Exception as error:
             note = f"In the sharding rule of {op}, registered at {self.place}."
-            if sys.version_info < (3, 11):
-                raise ShardpropError(f"{op}: {error!r}. {note}") from error
-            error.add_note(note)
-            raise
+            if sys.version_info >= (3, 11):
+                error.add_note(note)
+                raise
+            if isinstance(error, ShardpropError):  # it says of which op
+                raise
+            raise ShardpropError(f"{op}: {error!r}. {note}") from error
         operands = operands_of(op, args, kwargs)
         check_rows(op, rows, operands, outputs, metas)
         order = keyword_order(op, kwargs) if kwargs else None

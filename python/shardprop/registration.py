@@ -190,7 +190,8 @@ def register_single_dim_rule(
     variants: bool = True,
     allow_uneven_sharding: bool = False,
 ) -> Callable[[RuleFunction], RuleFunction]:
-    """A decorator that makes a function the sharding rule of an op.
+    """A decorator that makes a function the sharding rule of an op: for torch's own propagation
+    too, so also where shardprop is not enabled.
 
     The function gets the op, its arguments and its keyword arguments, with ``TensorMeta(shape,
     stride, dtype)`` in place of tensors, and returns what the op allows on **one** mesh dim, row by
@@ -232,7 +233,9 @@ def register_rule(
 ) -> None:
     """Give an op a sharding rule in the compact notation, such as ``"m k, k n -> m n"``.
 
-    docs/notation.md has the notation; the other arguments are those of `register_single_dim_rule`.
+    Args:
+        op_or_ops: As in `register_single_dim_rule`, and so are `override` and `variants`.
+        rule: Operands, ``->``, outputs (docs/notation.md).
 
     Raises:
         ShardpropError: as `register_single_dim_rule`, or a rule that cannot be read or does not fit

@@ -57,6 +57,14 @@ def why_no_single_dim_rule(op: OpOverload) -> str:
     return "decomposition"
 
 
+def way_to_a_rule(op: OpOverload) -> str:
+    """What an op that nobody has a rule for can be given one by."""
+    return (
+        f"give it one: shardprop.register_rule(torch.ops.{op}, ...); or have it found: "
+        f"shardprop discover {op._schema.name} --module FILE"
+    )
+
+
 def has_own_full_mesh_strategy(op: OpOverload) -> bool:
     """Does torch decide this op by a full-mesh strategy that came with it?"""
     strategy = _torch.propagator().op_strategy_funcs.get(op)

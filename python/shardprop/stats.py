@@ -43,6 +43,21 @@ class Stats:
     policy_fallbacks: dict[str, int]
     caches: dict[str, CacheStats]
 
+    def __str__(self) -> str:
+        lines = [
+            f"{self.decisions:,} decision{'s' * (self.decisions != 1)} by the core, "
+            f"{1e3 * self.seconds:,.1f} ms of propagation"
+        ]
+        for head, counts in (
+            ("by torch, for lack of a rule", self.delegated),
+            ("fallback to torch", self.fallbacks),
+            ("price by torch's planner", self.price_fallbacks),
+            ("left to policy torch", self.policy_fallbacks),
+        ):
+            lines += [f"{count:,} {head}: {reason}" for reason, count in counts.items()]
+        lines.append(f"{self.cache_entries:,} entries in caches, {self.cache_bytes / 1e6:,.1f} MB")
+        return "\n".join(lines)
+
     @property
     def cache_entries(self) -> int:
         """Entries of all caches."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 
@@ -46,6 +47,23 @@ def test_the_core_decides_only_while_enabled(mesh_of: MeshOf) -> None:
     torch.mm(x, x)
     assert not shardprop.is_enabled()
     assert shardprop.stats().decisions == 1
+
+
+def test_statistics_are_printed_a_line_for_each_reason(mesh_of: MeshOf) -> None:
+    x = dtensor(mesh_of(2, 2), (8, 8), [S(0), R])
+    with shardprop.enabled():
+        torch.mm(x, x)
+    assert str(shardprop.stats()).startswith("1 decision by the core, ")
+    stats = dataclasses.replace(
+        shardprop.stats(), decisions=2, fallbacks={"too strange": 3, "too new": 1}, caches={}
+    )
+    first, *others = str(stats).splitlines()
+    assert first.startswith("2 decisions by the core, ")
+    assert others == [
+        "3 fallback to torch: too strange",
+        "1 fallback to torch: too new",
+        "0 entries in caches, 0.0 MB",
+    ]
 
 
 def test_disable_leaves_torch_as_it_was() -> None:

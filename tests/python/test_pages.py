@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +36,7 @@ def _commands(block: str) -> list[tuple[str, str]]:
 
 def _run(command: str, folder: Path) -> str:
     """What a command prints; its exit status last, if it is not 0."""
-    words = command.split()
+    words = shlex.split(command)
     program = [sys.executable, "-m", "shardprop"] if words[0] == "shardprop" else [sys.executable]
     path = os.pathsep.join([str(folder), *filter(None, sys.path)])
     done = subprocess.run(

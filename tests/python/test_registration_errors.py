@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -345,12 +346,14 @@ def test_what_a_rule_raises_says_which_rule(mesh_of: MeshOf) -> None:
 
     shardprop.register_single_dim_rule(step)(rule)
     x = spec_of(mesh_of(2), (4, 4), [S(0)])
+    note = f"In the sharding rule of shardprop_ops.step.default, registered at {__file__}:"
+    if sys.version_info < (3, 11):
+        with refused(f"shardprop_ops.step.default: KeyError('gone'). {note}"):
+            shardprop.propagate(ops.step.default, x, x)
+        return
     with pytest.raises(KeyError) as caught:
         shardprop.propagate(ops.step.default, x, x)
-    (note,) = caught.value.__notes__
-    assert note.startswith(
-        f"In the sharding rule of shardprop_ops.step.default, registered at {__file__}:"
-    )
+    assert caught.value.__notes__[0].startswith(note)
 
 
 @pytest.mark.parametrize("strict", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 from rich.console import Console
 from rich.table import Table
@@ -14,28 +15,31 @@ __all__ = ["publish"]
 
 
 def publish(found: Calibration, request: Request) -> None:
-    """Print it, and write the topology if a file is asked for.
+    """Print it, and then write the topology if a file is asked for: what is measured is seen.
 
     Raises:
         OSError: the file cannot be written.
     """
+    if request.as_json:
+        print(json.dumps(found.to_json(), indent=2), flush=True)
+    else:
+        _print(found, request.names)
     if request.output is not None:
         found.topology.save(request.output)
-    if request.as_json:
-        print(json.dumps(found.to_json(), indent=2))
-        return
+        print(f"Written to {request.output}", file=sys.stderr)
+
+
+def _print(found: Calibration, names: tuple[str, ...] | None) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=120)
     console.print(f"{found.topology.name}: {', '.join(found.topology.sources)}", markup=False)
-    console.print(_table(found, request.names))
+    console.print(_table(found, names))
     console.print(
         "Error: |predicted - measured| / measured, over the sizes. Fixed: at no bytes, the "
         "launch included.",
         markup=False,
     )
-    if request.output is not None:
-        console.print(f"Written to {request.output}", markup=False)
 
 
 def _table(found: Calibration, names: tuple[str, ...] | None) -> Table:

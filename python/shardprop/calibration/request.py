@@ -78,7 +78,7 @@ def request_of(
             f"--device: Expected NCCL and {gpus_needed} GPUs here for cuda, got "
             f"{torch.cuda.device_count()} GPUs."
         )
-    if output is not None and not output.parent.is_dir():
+    if output is not None and (output.is_dir() or not output.parent.is_dir()):
         raise ShardpropError(f"--output: Expected a file in a folder that is there, got {output}.")
     defaults = Settings()
     return Request(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -67,8 +68,9 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def console_for_tables() -> Console:
-    """Stdout as wide as the terminal, or as the tables where there is none."""
+    """Stdout as wide as the terminal, as COLUMNS says, or as the tables where there is neither."""
     from rich.console import Console
 
     console = Console()
-    return console if console.is_terminal else Console(width=_COLUMNS)
+    is_wide = console.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
+    return console if is_wide else Console(width=_COLUMNS)

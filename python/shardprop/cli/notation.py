@@ -177,7 +177,9 @@ class _Reader:
     def _placement(self, found: re.Match[str], dims: int) -> Placement:
         dim = found["dim"] or found["strided"]
         if dim is not None and int(dim) >= dims:
-            raise self._error(f"a dim below {dims}, of which there are so many, got {found[0]}")
+            raise self._error(
+                f"a placement on one of the {dims} dims of the tensor, got {found[0]}"
+            )
         if found["strided"] is not None:
             if int(found["factor"]) < 1:
                 raise self._error(f"a split factor of 1 and more, got {found[0]}")
@@ -219,7 +221,8 @@ class _Reader:
         self._at += len(sign)
 
     def _error(self, expected: str) -> ShardpropError:
-        got = "" if ", got " in expected else f", got {self._text[self._at :] or 'its end'!r}"
+        left = self._text[self._at :]
+        got = "" if ", got " in expected else f", got {left!r}" if left else ", got the end of it"
         return ShardpropError(f"argument {self._text!r}: Expected {expected}{got}.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -75,6 +76,7 @@ def trace(
             raise ShardpropError(f"{option}: Expected a folder that is there, got {str(file)!r}.")
     if fake_ranks is not None and fake_ranks < 1:
         raise ShardpropError(f"--fake-ranks: Expected at least 1, got {fake_ranks}.")
+    _note_own_options(arguments or ())
     reports = os.environ.get("RANK", "0") == "0"
     with ExitStack() as stack:
         if fake_ranks is not None:
@@ -89,6 +91,14 @@ def trace(
         if reports:
             _report(found, html, json_file, as_json)
     raise typer.Exit(code)
+
+
+def _note_own_options(arguments: Sequence[str]) -> None:
+    """Options of ours that were written behind the script are the script's; was that meant?"""
+    options = ("--html", "--json-file", "--policy", "--topology", "--fake-ranks", "--json")
+    ours = [text for text in arguments if text.partition("=")[0] in options]
+    if ours:
+        typer.echo(f"Note: {', '.join(ours)} behind SCRIPT went to it; ours come before.", err=True)
 
 
 def _report(found: Any, html: Path | None, json_file: Path | None, as_json: bool) -> None:

@@ -30,6 +30,10 @@ def examine(meshes: Sequence[DeviceMesh] | None = None) -> Report:
     Raises:
         ShardpropError: what is no mesh.
     """
+    if meshes is not None and not isinstance(meshes, Sequence):
+        raise ShardpropError(
+            f"meshes: Expected a sequence of DeviceMeshes, got a {type(meshes).__name__}."
+        )
     wrong = [type(mesh).__name__ for mesh in meshes or () if not isinstance(mesh, DeviceMesh)]
     if wrong:
         raise ShardpropError(f"meshes: Expected DeviceMeshes, got a {wrong[0]}.")

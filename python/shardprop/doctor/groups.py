@@ -82,12 +82,13 @@ def _flattened(mesh: DeviceMesh) -> Finding:
     names = [_names(mesh, dims) for dims in missing]
     dims = max(map(len, missing))
     calls = "; ".join(f"mesh[{', '.join(map(repr, name))}]._flatten()" for name in names[:3])
+    others = f" and {len(names) - 3} more like these" if len(names) > 3 else ""
     return note(
         check,
         f"not flattened: {', '.join('(' + ', '.join(name) + ')' for name in names)}. To gather or "
         f"reduce over such a group takes up to {dims} collectives, each with its launch, "
         "instead of 1",
-        f"{calls} on all ranks, or enable(policy='optimal', create_groups=True)",
+        f"{calls}{others} on all ranks, or enable(policy='optimal', create_groups=True)",
     )
 
 

@@ -8,13 +8,14 @@ import os
 from collections.abc import Iterator
 
 from .. import propagator
+from ..mesh_models import MeshModels
 from .finding import Finding, note, ok
 
 __all__ = ["caches", "extras", "fallbacks", "logs"]
 
 _EXTRAS = {"matplotlib": ("plot", "pictures"), "highspy": ("milp", "the MILP solver of graphs")}
 
-# Of a cache this full the oldest entries may be going.
+# Of a cache this full the oldest entries may be going. (What is held for each mesh goes with it.)
 _NEARLY_FULL = 0.95
 
 
@@ -25,7 +26,9 @@ def caches() -> Iterator[Finding]:
     full = [
         name
         for name, held in stats.caches.items()
-        if held.capacity > 1 and held.entries >= held.capacity * _NEARLY_FULL
+        if name != MeshModels.name
+        and held.capacity > 1
+        and held.entries >= held.capacity * _NEARLY_FULL
     ]
     if full:
         yield note(
@@ -57,7 +60,9 @@ def extras() -> Iterator[Finding]:
     """Which optional packages are there?"""
     for package, (extra, what) in _EXTRAS.items():
         if importlib.util.find_spec(package) is None:
-            yield note(package, f"not installed; {what} need it", f"pip install shardprop[{extra}]")
+            yield note(
+                package, f"not installed, wanted for {what}", f"pip install 'shardprop[{extra}]'"
+            )
         else:
             yield ok(package, "installed")
 

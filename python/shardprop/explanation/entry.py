@@ -20,7 +20,7 @@ from .._torch import (
 from ..errors import ShardpropError
 from ..spec_checks import check_spec
 from ..specs import make_spec
-from .explaining import explain_schema
+from .explaining import explain_schema, without_torchs_log
 from .explanation import Explanation
 from .model import DecisionExplanation
 from .observing import Observed, observe
@@ -55,7 +55,8 @@ def explain(op_or_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
         raise ShardpropError(
             f"Expected an op overload or something that can be called, got {op_or_fn!r}."
         )
-    observed = observe(op_or_fn, args, kwargs)
+    with without_torchs_log():
+        observed = observe(op_or_fn, args, kwargs)
     return Explanation(_name(op_or_fn), _explained(observed))
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .. import _core, _torch, decision, registry
@@ -29,12 +32,32 @@ from .moves import moves_of, notes_of
 from .rule_facts import facts_of_rule, function_place
 from .words import dim_names, dtype_text, spec_text
 
-__all__ = ["explain_schema"]
+__all__ = ["explain_schema", "without_torchs_log"]
 
 # Candidates that advice is sought among.
 _MOST_SEARCHED = 64
 
 
+_log_of_fakes = logging.getLogger("torch._subclasses.fake_tensor")
+
+
+@contextmanager
+def without_torchs_log() -> Iterator[None]:
+    """torch logs the traceback of an error on fake tensors before it raises it; here the error is
+    part of the answer. What other threads log is logged."""
+    here = threading.get_ident()
+
+    def is_of_another(record: logging.LogRecord) -> bool:
+        return record.thread != here
+
+    _log_of_fakes.addFilter(is_of_another)
+    try:
+        yield
+    finally:
+        _log_of_fakes.removeFilter(is_of_another)
+
+
+@without_torchs_log()
 def explain_schema(schema: OpSchema, *, limit: int = 10) -> DecisionExplanation:
     """Why the op of a schema is placed as it is, under the policy that is enabled (``"torch"``
     where shardprop is not). Nothing is run, and nothing communicates.

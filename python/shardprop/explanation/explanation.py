@@ -64,21 +64,31 @@ class Explanation:
         if len(self.decisions) == 1:
             return decision_text(self.decisions[0], width)
         count = len(self.decisions)
-        parts = [f"{self.of}: {count} decisions, operands moved in {us_text(self.us)}"]
+        parts = [f"{self.of}: {count} decisions, operands moved in {us_text(self.us)}{self._run()}"]
         if count:
             parts.append(summary_text(self.decisions, every))
         parts += [
             f"[{number}] {decision_text(decision, width)}"
             for number, decision in enumerate(self.decisions)
-            if every or decision.error or decision.total_us
+            if every or decision.error or decision.total_us or decision.is_priced_too_low
         ]
         return "\n\n".join(parts)
+
+    def _run(self) -> str:
+        """What the plans that run cost, where prices leave something out."""
+        if not any(decision.is_priced_too_low for decision in self.decisions):
+            return ""
+        return (
+            f" by price, {us_text(sum(d.planned_us for d in self.decisions))} by the plans that run"
+        )
 
     def __str__(self) -> str:
         return self.text()
 
     def __repr__(self) -> str:
-        return f"<Explanation of {self.of}: {len(self.decisions)} decisions, {us_text(self.us)}>"
+        count = len(self.decisions)
+        decisions = f"{count} decision{'s' * (count != 1)}"
+        return f"<Explanation of {self.of}: {decisions}, {us_text(self.us)}>"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as schemas/explanation.schema.json describes them; an infinite price is

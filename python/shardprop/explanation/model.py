@@ -23,6 +23,10 @@ __all__ = [
 Placements = tuple[Placement, ...]
 
 
+# Microseconds that two figures, as they are printed, differ by at least.
+_SEEN_US = 0.1
+
+
 @dataclass(frozen=True)
 class OperandFacts:
     """A tensor that the op was given.
@@ -118,6 +122,17 @@ class OperandMove:
     dst: DTensorSpec
     us: float
     plan: Plan | None
+
+    @property
+    def planned_us(self) -> float:
+        """Microseconds of the plan by the same model; `us` where there is none."""
+        return self.us if self.plan is None else self.plan.cost_us
+
+    @property
+    def is_priced_too_low(self) -> bool:
+        """Does the plan cost more than the price, by as much as can be seen? torch takes moves of
+        strided shards for free."""
+        return self.planned_us > self.us + _SEEN_US
 
 
 @dataclass(frozen=True)
@@ -224,3 +239,17 @@ class DecisionExplanation:
     def total_us(self) -> float:
         """The same; of a list op: of all its elements."""
         return sum(each.us * each.alike for each in self.elements or (self,))
+
+    @property
+    def planned_us(self) -> float:
+        """The same by the plans that run: more where a price is too low."""
+        return sum(
+            move.planned_us * each.alike for each in self.elements or (self,) for move in each.moves
+        )
+
+    @property
+    def is_priced_too_low(self) -> bool:
+        """Does a move cost more than its price?"""
+        return any(
+            move.is_priced_too_low for each in self.elements or (self,) for move in each.moves
+        )

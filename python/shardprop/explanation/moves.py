@@ -19,9 +19,6 @@ from .words import spec_text, us_text
 
 __all__ = ["move_of", "moves_of", "notes_of"]
 
-# Microseconds by which a price and the plan may differ before it is worth a word.
-_WORTH_A_WORD_US = 0.1
-
 
 def moves_of(asked: Asked, choice: Choice) -> tuple[OperandMove, ...]:
     """The operands that torch's dispatcher redistributes; keyword arguments it never does."""
@@ -61,11 +58,11 @@ def _priced_too_low(moves: Sequence[OperandMove]) -> tuple[str, ...]:
     """
     return tuple(
         f"Moving `{move.name}` was priced at {us_text(move.us)}, but by the same model its plan "
-        f"costs {us_text(move.plan.cost_us)}"
+        f"costs {us_text(move.planned_us)}"
         + (": torch takes moves of strided shards for free." if has_strided(placements) else ".")
         for move in moves
         for placements in [(*move.src.placements, *move.dst.placements)]
-        if move.plan is not None and move.plan.cost_us > move.us + _WORTH_A_WORD_US
+        if move.is_priced_too_low
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .._torch import DTensorSpec
 from .model import Candidate
-from .words import us_text
+from .words import named_dim, us_text
 
 __all__ = ["Field", "reason_for", "stays"]
 
@@ -125,5 +125,7 @@ def _difference(dearer: Candidate, cheaper: Candidate) -> str:
 def _rows(candidate: Candidate, dim_names: Sequence[str]) -> str:
     if candidate.rows is None:
         return ""
-    rows = [f"row {row} on {dim}" for row, dim in zip(candidate.rows, dim_names, strict=True)]
+    rows = [
+        f"row {row} on {named_dim(dim)}" for row, dim in zip(candidate.rows, dim_names, strict=True)
+    ]
     return f" ({', '.join(rows)})"

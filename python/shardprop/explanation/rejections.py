@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .._torch import DTensorSpec, Partial, Placement, Shard, StridedShard
 from ..engine import Question
 from .model import Rejection, Row
-from .words import listed, placement_text
+from .words import listed, named_dim, placement_text
 
 __all__ = ["Refusal", "Table", "rejections_of"]
 
@@ -166,5 +166,8 @@ _WORDS = {
 def _after(table: Table, refusal: Refusal) -> str:
     """After which rows on the mesh dims before, if they matter."""
     names = table.dim_names
-    rows = [f"row {row} on {names[mesh_dim]}" for mesh_dim, row in enumerate(refusal.rows_before)]
+    rows = [
+        f"row {row} on {named_dim(names[mesh_dim])}"
+        for mesh_dim, row in enumerate(refusal.rows_before)
+    ]
     return f" (after {listed(rows)})" if rows else ""

@@ -47,7 +47,7 @@ def facts_of_rule(op: OpOverload, rule: Any) -> RuleFacts:
     if how == "decomposition":
         traced = _decomposition(op)
         if traced is None:
-            return RuleFacts("none", "torch", _way_to_a_rule(op))
+            return RuleFacts("none", "torch", registry.way_to_a_rule(op))
         return RuleFacts(how, "torch", function_place(traced))
     kind = (
         "torch's full-mesh strategy" if how == "full-mesh strategy" else "torch's propagation rule"
@@ -62,14 +62,6 @@ def _decomposition(op: OpOverload) -> Any:
         return _torch.decomposition_of(op)
     except RuntimeError:  # torch does not know the op
         return None
-
-
-def _way_to_a_rule(op: OpOverload) -> str:
-    """What an op that nobody has a rule for can be given one by."""
-    return (
-        f"give it one: shardprop.register_rule(torch.ops.{op}, ...); or have it found: "
-        f"shardprop discover {op._schema.name} --samples FILE"
-    )
 
 
 def _registration(rule: RegisteredRule) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from .columns import columns, wrapped
 from .model import Candidate, DecisionExplanation, OperandMove, Rejection, Row
-from .words import placement_text, placements_text, spec_text, us_text
+from .words import named_dim, placement_text, placements_text, spec_text, us_text
 
 __all__ = ["decision_text", "summary_text"]
 
@@ -45,10 +45,7 @@ def summary_text(decisions: Sequence[DecisionExplanation], every: bool) -> str:
             str(number),
             decision.op,
             "error" if decision.error else us_text(decision.total_us),
-            ", ".join(
-                f"{move.name} {spec_text(move.src)} -> {spec_text(move.dst)}"
-                for move in decision.moves
-            ),
+            ", ".join(map(_short, decision.moves)),
         )
         for number, decision in enumerate(decisions)
         if every or decision.moves or decision.error or decision.total_us
@@ -57,6 +54,11 @@ def summary_text(decisions: Sequence[DecisionExplanation], every: bool) -> str:
     if len(rows) < len(decisions):
         lines.append(f"  {len(decisions) - len(rows)} more move nothing")
     return "\n".join(lines)
+
+
+def _short(move: OperandMove) -> str:
+    text = f"{move.name} {spec_text(move.src)} -> {spec_text(move.dst)}"
+    return f"{text} (its plan: {us_text(move.planned_us)})" if move.is_priced_too_low else text
 
 
 def _head(decision: DecisionExplanation) -> Iterator[str]:
@@ -108,7 +110,7 @@ def _rows(decision: DecisionExplanation) -> Iterator[str]:
 
 def _sides(decision: DecisionExplanation) -> str:
     names = [operand.name for operand in decision.operands]
-    return f"{', '.join(decision.outputs) or 'nothing'} <- {', '.join(names)}"
+    return f"{', '.join(names)} -> {', '.join(decision.outputs) or 'nothing'}"
 
 
 def _source(row: Row) -> str:
@@ -117,7 +119,7 @@ def _source(row: Row) -> str:
 
 def _cells(row: Row) -> str:
     outputs = ", ".join(map(placement_text, row.outputs)) or "nothing"
-    return f"{outputs} <- {_few([*map(placement_text, row.operands)])}"
+    return f"{_few([*map(placement_text, row.operands)])} -> {outputs}"
 
 
 def _candidates(decision: DecisionExplanation) -> Iterator[str]:
@@ -142,7 +144,7 @@ def _candidate(candidate: Candidate, by_rows: bool) -> tuple[str, ...]:
     operands = _few([placements_text(p) for p in candidate.operands])
     rows = (", ".join(map(str, candidate.rows or ())),) if by_rows else ()
     each = _few([f"{us:.1f}" for us in candidate.operand_us], " + ")
-    return (str(candidate.place), *rows, f"{candidate.us:.1f}", each, f"{outputs} <- {operands}")
+    return (str(candidate.place), *rows, f"{candidate.us:.1f}", each, f"{operands} -> {outputs}")
 
 
 def _few(texts: Sequence[str], between: str = ", ") -> str:
@@ -195,7 +197,7 @@ def _steps(move: OperandMove, dims: Sequence[str]) -> Iterator[str]:
         yield "    the core has no plan to show"
         return
     for step in move.plan.steps:
-        on = ", ".join(dims[mesh_dim] for mesh_dim in step.mesh_dims)
+        on = ", ".join(named_dim(dims[mesh_dim]) for mesh_dim in step.mesh_dims)
         sent = f", {step.wire_bytes:,} bytes sent" if step.wire_bytes else ""
         yield f"    {step.kind} on {on}: {us_text(step.comm_us + step.local_us)}{sent}"
 

@@ -14,6 +14,7 @@ __all__ = [
     "dim_names",
     "dtype_text",
     "listed",
+    "named_dim",
     "place_as",
     "placement_text",
     "placements_text",
@@ -28,6 +29,11 @@ _MASK = re.compile(r"MaskP\((\w+), torch\.Size\(\[[^\]]*\]\), \d+\)")
 def dim_names(mesh: DeviceMesh) -> tuple[str, ...]:
     """Names of mesh dims; their numbers where they have none."""
     return mesh.mesh_dim_names or tuple(map(str, range(mesh.ndim)))
+
+
+def named_dim(name: str) -> str:
+    """A mesh dim in a sentence; a number alone would say nothing."""
+    return f"mesh dim {name}" if name.isdecimal() else name
 
 
 def spec_text(spec: DTensorSpec) -> str:

@@ -77,7 +77,7 @@ def _highs() -> ModuleType:
     except ImportError:
         raise ShardpropError(
             "Expected the package highspy for solver='highs', got none: "
-            "pip install shardprop[milp]."
+            "pip install 'shardprop[milp]'."
         ) from None
     module: ModuleType = highspy
     return module

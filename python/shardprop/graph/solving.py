@@ -48,7 +48,7 @@ def solve(
             of their own cost.
         warm: The solution of a problem with the same nodes and edges and other constraints or
             costs; it saves time and does not change what is optimal. Ignored where it does not fit.
-        solver: "core" (compiled in), "highs" (needs ``pip install shardprop[milp]``), or "auto":
+        solver: "core" (compiled in), "highs" (needs ``pip install 'shardprop[milp]'``), or "auto":
             the core, and if it can prove nothing in time, HiGHS where it is installed, which gets
             what is left of the time limit: at least half.
         progress: True for a line on stderr, or a function (seconds, iteration, lower bound,

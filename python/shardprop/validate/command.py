@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -58,8 +59,14 @@ def run(request: Request, as_json: bool = False, show_missing: bool = False) -> 
     if as_json:
         print(json.dumps(values(reports, settings, seconds), indent=2))
     else:
-        print_reports(reports, seconds, show_missing, scripts)
+        print_reports(reports, seconds, show_missing, scripts, _files(request))
     return exit_code(reports)
+
+
+def _files(request: Request) -> str:
+    """The files of a request, as another command takes them."""
+    files = (("--module", request.module), ("--samples", request.samples))
+    return "".join(f" {option} {shlex.quote(str(file))}" for option, file in files if file)
 
 
 def _reports(

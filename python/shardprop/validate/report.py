@@ -19,6 +19,8 @@ __all__ = ["exit_code", "print_reports", "values", "write_scripts"]
 _LISTED = 40
 # Of the findings of one kind of one op.
 _SHOWN = 8
+# Why calls or rows were left out.
+_REASONS = 3
 
 
 def exit_code(reports: Sequence[OpReport]) -> int:
@@ -84,8 +86,9 @@ def print_reports(
     seconds: float,
     show_missing: bool = False,
     scripts: dict[int, Path] | None = None,
+    files: str = "",
 ) -> None:
-    """A table of the ops, then what was found of each."""
+    """A table of the ops, then what was found of each; `files` are options that name the user's."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(width=120, highlight=False)
@@ -95,7 +98,7 @@ def print_reports(
     if len(listed) < len(reports):
         console.print(f"and {len(reports) - len(listed)} ops of which nothing was found")
     for report in listed:
-        for line in _details(report, show_missing, scripts or {}):
+        for line in (*_details(report, show_missing, scripts or {}), *_advice(report, files)):
             console.print(line, markup=False, soft_wrap=True)
     console.print()
     console.print(_summary(reports, seconds), markup=False, soft_wrap=True)
@@ -126,14 +129,29 @@ def _details(report: OpReport, show_missing: bool, scripts: dict[int, Path]) -> 
     yield report.op
     if report.error is not None:
         yield f"  not tried to its end: {report.error}"
-    if report.skipped and (report.error or show_missing):
-        reasons = ", ".join(f"{reason} ({count})" for reason, count in report.skipped.items())
-        yield f"  left out: {reasons}"
+    if report.error or show_missing:
+        yield from _left_out(report)
     for findings in (report.unsound, report.missing if show_missing else []):
         for finding in findings[:_SHOWN]:
             yield from _finding_lines(finding, scripts.get(id(finding)))
         if len(findings) > _SHOWN:
             yield f"  and {len(findings) - _SHOWN} more of the kind (--json has all)"
+
+
+def _left_out(report: OpReport) -> Iterator[str]:
+    """Why calls or rows were; the error that is told already is not told again."""
+    error = report.error or ""
+    reasons = [reason for reason in report.skipped if reason not in error]
+    for reason in reasons[:_REASONS]:
+        yield f"  left out: {reason} ({report.skipped[reason]} times)"
+    if len(reasons) > _REASONS:
+        yield f"  and for {len(reasons) - _REASONS} more reasons (--json has all)"
+
+
+def _advice(report: OpReport, files: str) -> Iterator[str]:
+    """Where somebody's own rule is wrong, the right one can be looked for."""
+    if report.unsound and report.rule == "registered rule":
+        yield f"  which rows hold: shardprop discover {report.op}{files} --diff"
 
 
 def _finding_lines(finding: Finding, script: Path | None) -> Iterator[str]:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import shardprop
 from shardprop import ShardpropError
+from shardprop.cli import app
 from shardprop.cli.explain import _overload
 from shardprop.cli.fitting import fits
 from shardprop.cli.notation import arguments
@@ -28,6 +30,12 @@ def test_text_names_the_op_and_ends_with_0() -> None:
     assert result.exit_code == 0, result.output
     assert "aten.mm.default" in result.stdout
     assert "tp" in result.stdout
+
+
+def test_prose_is_as_wide_as_columns_says() -> None:
+    result = CliRunner(env={"COLUMNS": "60"}).invoke(app, ["explain", *MM])
+    _, found, prose = result.stdout.partition("why: ")
+    assert found and max(map(len, prose.splitlines())) in range(50, 61)
 
 
 @pytest.mark.parametrize("policy", [(), OPTIMAL], ids=["torch", "optimal"])

@@ -23,6 +23,11 @@ def test_a_mesh_that_cannot_be_is_refused(text: str) -> None:
         mesh_sizes(text)
 
 
+def test_too_many_ranks_are_told_from_a_text_that_is_no_mesh() -> None:
+    with pytest.raises(ShardpropError, match="at most 8 dims and 4096 ranks, got '99999'"):
+        mesh_sizes("99999")
+
+
 @pytest.mark.parametrize("text", ["dp", "dp,dp", "dp,", "dp,1"])
 def test_names_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(ShardpropError, match="--mesh-dims: Expected 2 different names"):

@@ -48,6 +48,7 @@ def test_the_report_follows_what_the_script_prints(tmp_path: Path) -> None:
     assert printed == "printed by the script ['--lr', '3', '--json']"
     assert "operand self" in report
     assert "script.py:12" in report
+    assert "Note: --json behind SCRIPT went to it; ours come before." in done.stderr
 
 
 def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
@@ -85,6 +86,30 @@ def test_the_report_comes_however_the_script_ends(
     assert "operand self" in done.stdout
     assert told in done.stderr
     assert "runpy" not in done.stderr, "the frames are the script's"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "torch.distributed.distributed_c10d.destroy_process_group()",
+        "import os; os.mkdir('elsewhere'); os.chdir('elsewhere')",
+        "import os; sys.stdout = open(os.devnull, 'w')",
+    ],
+    ids=["group", "folder", "stdout"],
+)
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
+def test_the_report_comes_whatever_the_script_leaves_behind(
+    tmp_path: Path, last: str, options: tuple[str, ...]
+) -> None:
+    wanted = ("--fake-ranks", "4", "--json-file", "a.json", *options)
+    done = trace(tmp_path, SCRIPT + last + "\n", *wanted)
+    assert done.returncode == 0, done.stderr
+    written = json.loads((tmp_path / "a.json").read_text())
+    assert written["schema"] == "shardprop/trace/1"
+    if options:
+        assert json.loads(done.stdout) == written
+    else:
+        assert "operand self" in done.stdout
 
 
 def test_of_several_ranks_the_first_reports(

@@ -17,8 +17,10 @@ import shardprop
 from shardprop import ShardpropError, _torch, propagator
 from shardprop.doctor import Finding, Report, Status, examine, groups, hook, state, versions
 from shardprop.held_bytes import CacheStats
+from shardprop.mesh_models import MeshModels
 
 from ..cli.running import refused, run, run_json
+from ..specs import R, S, spec_of
 
 ROOT = Path(__file__).resolve().parents[3]
 TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -124,6 +126,8 @@ def test_a_check_that_fails_is_a_problem_and_the_others_go_on(
 def test_what_is_no_mesh_is_refused() -> None:
     with pytest.raises(ShardpropError, match="Expected DeviceMeshes, got a tuple"):
         examine(meshes=[(2, 2)])  # type: ignore[list-item]
+    with pytest.raises(ShardpropError, match="Expected a sequence of DeviceMeshes, got a DeviceM"):
+        examine(meshes=init_device_mesh("cpu", (2,)))  # type: ignore[arg-type]
 
 
 # --- versions ----------------------------------------------------------------------------------
@@ -250,11 +254,21 @@ def test_a_full_cache_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "a full one" in finding.text
 
 
+def test_what_is_held_for_each_mesh_is_not_full() -> None:
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
+        for size in (2, 4):
+            mesh = init_device_mesh("cpu", (size,))
+            shardprop.redistribute_cost(spec_of(mesh, (8,), (S(0),)), spec_of(mesh, (8,), (R,)))
+        held = propagator.stats().caches[MeshModels.name]
+        assert held.entries == held.capacity > 1
+        assert found(state.caches).status is Status.OK
+
+
 def test_extras_that_are_not_there_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state.importlib.util, "find_spec", lambda name: None)
     findings = {finding.check: finding for finding in state.extras()}
-    assert findings["matplotlib"].advice == "pip install shardprop[plot]"
-    assert findings["highspy"].advice == "pip install shardprop[milp]"
+    assert findings["matplotlib"].advice == "pip install 'shardprop[plot]'"
+    assert findings["highspy"].advice == "pip install 'shardprop[milp]'"
 
 
 def test_logs_of_each_decision_are_noted(
@@ -302,6 +316,8 @@ def test_a_group_of_another_size_than_torchruns(monkeypatch: pytest.MonkeyPatch)
 
 def test_groups_of_mesh_dims_that_are_not_flattened_are_named() -> None:
     mesh = init_device_mesh("cpu", (2, 2, 2), mesh_dim_names=("dp", "cp", "tp"))
+    advice = by_check(examine(meshes=[mesh]))["mesh 2x2x2"].advice
+    assert advice.count("_flatten()") == 3 and "and 1 more like these on all ranks" in advice
     mesh["dp", "tp"]._flatten()
     finding = by_check(examine(meshes=[mesh]))["mesh 2x2x2"]
     assert finding.status is Status.NOTE

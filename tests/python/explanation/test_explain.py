@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.experimental import register_sharding
 
@@ -28,8 +29,8 @@ def explained(op: object, *args: object, **kwargs: object) -> DecisionExplanatio
     document = explanation.to_json()
     validate(json.loads(json.dumps(document, allow_nan=False)))
     assert str(op) in str(explanation)
-    assert f"<Explanation of {op}: 1 decisions" in repr(explanation)
-    assert "&lt;-" in explanation._repr_html_() or "<-" not in str(explanation)
+    assert f"<Explanation of {op}: 1 decision, " in repr(explanation)
+    assert "-&gt;" in explanation._repr_html_() or "->" not in str(explanation)
     return explanation.decision
 
 
@@ -75,6 +76,14 @@ def test_moves_have_plans_with_steps_and_bytes() -> None:
     assert [step.kind for step in move.plan.steps] == ["all_to_all"]
     assert move.plan.cost_us == pytest.approx(move.us)
     assert "all_to_all on tp" in str(shardprop.Explanation("mm", [found]))
+
+
+def test_a_mesh_dim_without_a_name_is_called_by_its_number() -> None:
+    mesh = init_device_mesh("cpu", (2, 4))
+    x = spec_of(mesh, (1024, 1024), (S(0), S(1)))
+    text = str(shardprop.explain(aten.mm.default, x, spec_of(mesh, (1024, 1024), (R, S(1)))))
+    assert "(row 2 on mesh dim 0, row 1 on mesh dim 1)" in text
+    assert "all_to_all on mesh dim 1: " in text
 
 
 def test_advice_names_the_operand_and_what_it_saves() -> None:
@@ -202,7 +211,7 @@ def test_an_op_without_a_rule_is_told_how_to_get_one() -> None:
         found = explained(op, spec_of(named_mesh(tp=4), (8, 8), (S(0),)))
     assert found.error is not None and found.rule.kind == "none" and found.notes == ()
     assert f"shardprop.register_rule(torch.ops.{op}, ...)" in found.rule.where
-    assert "shardprop discover shardprop_explained::thrice --samples FILE" in found.rule.where
+    assert "shardprop discover shardprop_explained::thrice --module FILE" in found.rule.where
     assert "\nrule: none\n" in str(shardprop.Explanation(str(op), [found]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import threading
@@ -85,7 +86,7 @@ def test_a_packet_takes_specs_and_dtensors() -> None:
     x = distribute_tensor(torch.randn(8, 16), mesh, [Shard(1)])
     explanation = shardprop.explain(aten.mm, x, spec_of(mesh, (16, 8), (R,)))
     assert explanation.decision.op == "aten.mm.default"
-    # Row "P <- S(1), S(0)": the second is cut where it is, which costs nothing.
+    # Row "S(1), S(0) -> P": the second is cut where it is, which costs nothing.
     assert explanation.decision.reason == "costs nothing"
     assert [move.name for move in explanation.decision.moves] == ["mat2"]
 
@@ -133,6 +134,26 @@ def test_strided_shards_are_moved_without_a_look_at_their_offsets(policy: str) -
     (product,) = [each for each in explanation.decisions if each.op == "aten.bmm.default"]
     assert any("_S(" in operand.layout for operand in product.operands)
     assert product.moves and explanation.decisions[-1].op == "aten._softmax.default"
+
+
+def test_a_move_that_costs_more_than_its_price_says_so_in_the_table() -> None:
+    """torch gathers a strided shard for free."""
+    mesh = named_mesh(dp=2, tp=4)
+    q = spec_of(mesh, (4, 16, 32), (S(0), S(1)))
+    w = spec_of(mesh, (32, 32), (R, S(0)))
+    explanation = shardprop.explain(torch.matmul, q, w)
+    (product,) = [each for each in explanation.decisions if each.op == "aten.mm.default"]
+    (move,) = product.moves
+    assert product.total_us == 0.0
+    assert product.planned_us == move.planned_us > 10
+    head, _, table = str(explanation).partition("\n")
+    assert head.endswith(
+        f"moved in 0.0 us by price, {move.planned_us:.1f} us by the plans that run"
+    )
+    assert (
+        f"0.0 us  self S(0)[0]_S(0, 2)[1] -> S(0)S(1) (its plan: {move.planned_us:.1f} us)" in table
+    )
+    assert "rule: rows" in table, "it is laid out, although it was priced at nothing"
 
 
 def test_of_many_decisions_the_text_has_those_that_move_something() -> None:
@@ -220,6 +241,24 @@ def test_the_op_without_a_decision_is_the_last() -> None:
     assert explanation.error == last.error and "No strategy is valid" in (last.error or "")
     assert {rejection.filter for rejection in last.rejections} == {"in_place"}
     assert "an in-place op keeps its placement" in str(explanation)
+
+
+def test_torch_logs_no_traceback_of_an_error_that_is_the_answer() -> None:
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    filters, records = [*log.filters], []
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    log.addHandler(handler)
+    a, b = (spec_of(named_mesh(tp=4), size, (R,)) for size in ((8, 16), (15, 8)))
+    try:
+        for op in (aten.mm.default, torch.mm):
+            assert "same reduction dim" in (shardprop.explain(op, a, b).error or "")
+        assert records == []
+        log.error("of the program")
+    finally:
+        log.removeHandler(handler)
+    assert [record.msg for record in records] == ["of the program"]
+    assert log.filters == filters
 
 
 def test_errors_of_the_function_itself_are_raised() -> None:

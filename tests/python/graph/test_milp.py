@@ -112,7 +112,7 @@ def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.Mo
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ShardpropError, match=r"pip install shardprop\[milp\]"):
+    with pytest.raises(ShardpropError, match=r"pip install 'shardprop\[milp\]'"):
         solve(_two_nodes(), solver="highs")
     assert solve(_two_nodes()).objective == 5
 

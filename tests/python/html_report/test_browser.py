@@ -49,7 +49,12 @@ def opened(text: str, folder: Path, *, width: int = 1280) -> tuple[str, list[str
 def answers(trace: dict[str, Any], folder: Path, script: str, *, width: int = 1280) -> Any:
     """What `script` finds on the page, without the policy that would forbid it to run."""
     text = re.sub(r"<meta http-equiv[^>]*>", "", page(trace))
-    asked = f"<script>document.title = JSON.stringify((() => {{{script}}})())</script></body>"
+    # The timeline is drawn when its width is known, with the first frame.
+    asked = (
+        "<script>addEventListener('load', () => setTimeout(() => {"
+        f"document.title = JSON.stringify((() => {{{script}}})());"
+        "}, 500))</script></body>"
+    )
     dom, console = opened(text.replace("</body>", asked), folder, width=width)
     assert console == []
     found = re.search(r"<title>(.*?)</title>", dom, re.S)

@@ -118,7 +118,7 @@ def test_text_has_a_row_for_each_with_its_error(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     rows = [line.split() for line in done.stdout.splitlines() if "%" in line]
     assert [row[:2] for row in rows] == [["local", "copy"], *(["tp", c] for c in COLLECTIVES)]
-    assert f"Written to {file}" in done.stdout.replace("\n", "")
+    assert f"Written to {file}" in done.stderr
     topology = load_topology(file)
     assert isinstance(topology, Topology)
     assert [group.mesh_dims for group in topology.groups] == [("tp",)]
@@ -143,10 +143,12 @@ def test_a_program_calibrates_its_own_mesh_alike_on_every_rank() -> None:
     }
 
 
-def test_a_file_that_cannot_be_written_ends_with_1(tmp_path: Path) -> None:
-    done = run("--ranks", "2", *TINY, "--output", str(tmp_path))
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_file_that_cannot_be_written_ends_with_1_and_what_was_measured_is_told() -> None:
+    done = run("--ranks", "2", *TINY, "--json", "--output", "/dev/full")
     assert done.returncode == 1
-    assert "IsADirectoryError" in done.stderr
+    assert "No space left on device" in done.stderr
+    assert json.loads(done.stdout)["fitted"]
 
 
 # --- refusals ---------------------------------------------------------------------------------
@@ -169,6 +171,7 @@ def test_a_file_that_cannot_be_written_ends_with_1(tmp_path: Path) -> None:
         (("--ranks", "2", "--repetitions", "0"), "repetitions: Expected at least 1, got 0."),
         (("--mesh", "2x2", "--names", "dp"), "--names: Expected 2 different names, got 'dp'."),
         (("--mesh", "2x2", "--names", "a,a"), "--names: Expected 2 different names, got 'a,a'."),
+        (("--ranks", "2", "--output", "/"), "--output: Expected a file in a folder that is there"),
         (("--ranks", "2", "--output", "/no/file"), "--output: Expected a file in a folder that is"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -55,6 +55,13 @@ def test_an_unknown_name_is_refused_with_what_is_close() -> None:
     with pytest.raises(UnknownOpError, match=r"got 'sofmax'\. Close to it: .*softmax") as caught:
         ops_named(["sofmax"])
     assert str(caught.value).startswith("Expected the name of an op, such as aten.mm.default")
+    assert "--module" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["nobodys::op", "nobodys.op", "nobodys.op.default"])
+def test_of_a_namespace_that_nothing_is_known_of_the_file_is_asked_for(name: str) -> None:
+    with pytest.raises(UnknownOpError, match=r"No op of 'nobodys' is known: .*--module FILE"):
+        ops_named([name])
 
 
 def test_a_pattern_that_nothing_has_is_refused() -> None:

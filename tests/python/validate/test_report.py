@@ -44,6 +44,28 @@ def test_findings_are_printed_below_the_table(capsys: pytest.CaptureFixture[str]
     )
 
 
+def test_of_a_rule_of_the_users_own_the_way_to_the_right_one_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own = OpReport("aten.neg.default", "own rule", 1, 2, 7, [UNSOUND])
+    print_reports([own, WRONG], 1.0, files=" --module mine.py")
+    advice = [line for line in capsys.readouterr().out.splitlines() if "which rows hold" in line]
+    assert advice == [
+        "  which rows hold: shardprop discover aten.mul.Tensor --module mine.py --diff"
+    ]
+
+
+def test_an_error_that_is_told_is_not_told_again_among_what_was_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    skipped = {"no rank": 3, "raises for 2": 1, "raises for 3": 1, "raises for 4": 1, "late": 2}
+    print_reports([OpReport("aten.mm.default", error="the op: no rank", skipped=skipped)], 1.0)
+    text = capsys.readouterr().out
+    assert text.count("no rank") == 1
+    assert "  left out: raises for 2 (1 times)\n" in text
+    assert "  and for 1 more reasons (--json has all)\n" in text
+
+
 def test_missing_rows_are_printed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     print_reports([LACKING], 1.0, show_missing=True)
     assert "missing: P(max) -> P(max)" in capsys.readouterr().out
