@@ -11,6 +11,7 @@ import torch
 from . import _core
 from ._torch import OpOverload
 from .errors import ShardpropError
+from .printing import counted
 from .sizes import is_symbolic
 
 __all__ = ["Binding", "bind_to_schema"]
@@ -156,10 +157,6 @@ def _fault(pattern: _core.Pattern, op: OpOverload, where: str, message: str) -> 
     return ShardpropError(f'{op}{where}: {message} The rule is "{pattern.text}".')
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 def _check_operands(pattern: _core.Pattern, op: OpOverload, tensors: list[_Argument]) -> None:
     kinds = pattern.operands
     if not tensors and kinds == ["scalar"]:
@@ -170,7 +167,7 @@ def _check_operands(pattern: _core.Pattern, op: OpOverload, tensors: list[_Argum
             pattern,
             op,
             "",
-            f"Expected {_counted(len(tensors), 'operand')}{f' ({names})' if names else ''}, got "
+            f"Expected {counted(len(tensors), 'operand')}{f' ({names})' if names else ''}, got "
             f'{len(kinds)}. Write one for every tensor argument of the schema, "_" for a tensor '
             "that is always whole.",
         )
@@ -193,7 +190,7 @@ def _check_outputs(pattern: _core.Pattern, op: OpOverload, returns: list[str]) -
             pattern,
             op,
             "",
-            f"Expected {_counted(len(returns), 'output')}, got {len(kinds)}. {way_out}",
+            f"Expected {counted(len(returns), 'output')}, got {len(kinds)}. {way_out}",
         )
     for index, (kind, returned) in enumerate(zip(kinds, returns, strict=True)):
         is_list = returned in _TENSOR_LIST

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from .held_bytes import CacheStats
+from .printing import counted
 
 __all__ = ["Recorder", "Stats"]
 
@@ -45,7 +46,7 @@ class Stats:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.decisions:,} decision{'s' * (self.decisions != 1)} by the core, "
+            f"{counted(self.decisions, 'decision')} by the core, "
             f"{1e3 * self.seconds:,.1f} ms of propagation"
         ]
         for head, counts in (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from rich.console import Console
 from rich.table import Table
 
+from ..printing import console_for_tables
 from .request import Request
 from .result import Calibration, Fitted
 
@@ -30,9 +30,7 @@ def publish(found: Calibration, request: Request) -> None:
 
 
 def _print(found: Calibration, names: tuple[str, ...] | None) -> None:
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=120)
+    console = console_for_tables()
     console.print(f"{found.topology.name}: {', '.join(found.topology.sources)}", markup=False)
     console.print(_table(found, names))
     console.print(

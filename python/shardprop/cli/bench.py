@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from .common import AsJson, console_for_tables, print_json
+from ..printing import console_for_tables
+from .common import AsJson, print_json
 
 __all__ = ["bench"]
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from ..errors import ShardpropError
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 __all__ = [
     "EXIT_CODES",
     "AsJson",
     "Commands",
-    "console_for_tables",
     "print_json",
     "print_lines",
     "refuse",
@@ -34,9 +29,6 @@ EXIT_CODES = """\
 """
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-
-# Wide enough for the tables where stdout is a file, which has no width.
-_COLUMNS = 120
 
 
 class Commands(TyperGroup):
@@ -65,12 +57,3 @@ def print_lines(lines: Iterable[str]) -> None:
     """Lines as they are, on stdout."""
     for line in lines:
         typer.echo(line)
-
-
-def console_for_tables() -> Console:
-    """Stdout as wide as the terminal, as COLUMNS says, or as the tables where there is neither."""
-    from rich.console import Console
-
-    console = Console()
-    is_wide = console.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
-    return console if is_wide else Console(width=_COLUMNS)

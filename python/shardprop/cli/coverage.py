@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import ShardpropError
+from ..printing import console_for_tables
 from ..progress import progress
-from .common import AsJson, console_for_tables, print_json
+from .common import AsJson, print_json
 
 if TYPE_CHECKING:
     from ..coverage import Coverage, Decider

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ShardpropError
-from .common import AsJson, console_for_tables, print_json
+from ..printing import console_for_tables
+from .common import AsJson, print_json
 from .policy import PolicyOption, TopologyOption, chosen_policy
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from ..errors import ShardpropError
+from ..printing import counted
 from .json_form import explanation_json
 from .model import DecisionExplanation
 from .text import decision_text, summary_text
@@ -86,8 +87,7 @@ class Explanation:
         return self.text()
 
     def __repr__(self) -> str:
-        count = len(self.decisions)
-        decisions = f"{count} decision{'s' * (count != 1)}"
+        decisions = counted(len(self.decisions), "decision")
         return f"<Explanation of {self.of}: {decisions}, {us_text(self.us)}>"
 
     def to_json(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .._torch import DTensorSpec, Partial, Placement, Shard, StridedShard
 from ..engine import Question
+from ..printing import counted
 from .model import Rejection, Row
 from .words import listed, named_dim, placement_text
 
@@ -124,8 +125,7 @@ def _too_small(table: Table, refusal: Refusal) -> str:
     if dim >= len(spec.shape):
         return f"`{name}` has no dim {dim} to shard"
     elements = int(spec.shape[dim])
-    what = f"{elements} element{'s' * (elements != 1)}"
-    text = f"dim {dim} of `{name}` has {what}, {pieces} ranks cut it"
+    text = f"dim {dim} of `{name}` has {counted(elements, 'element')}, {pieces} ranks cut it"
     return text + (_after(table, refusal) if pieces != table.mesh_shape[refusal.mesh_dim] else "")
 
 

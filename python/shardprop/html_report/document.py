@@ -8,6 +8,7 @@ from typing import Any
 
 from ..cost_model import COLLECTIVES
 from ..pictures.words import bytes_text, us_text
+from ..printing import counted
 from .movement import movement
 from .names import Places, mesh_text, over_text, short
 
@@ -65,7 +66,7 @@ def _summary(trace: dict[str, Any]) -> list[list[str]]:
         [
             us_text(summary["us"]),
             "modelled communication",
-            f"{sent:,} collective{'s' * (sent != 1)}, {us_text(implicit_us)} implicit",
+            f"{counted(sent, 'collective')}, {us_text(implicit_us)} implicit",
         ],
         [bytes_text(summary["wire_bytes"]), "sent by a rank", ""],
         [

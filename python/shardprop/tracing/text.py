@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ..printing import counted
 from ..redistribute_hook import plan_text
 from .model import Place
 from .rows import ModuleRow, MoveRow
@@ -60,8 +61,8 @@ def _summary(trace: Trace) -> Iterator[str]:
         yield f"  errors           {errors} of them ended in an error"
     yield f"  torch's cache    {trace.hits} hits, {trace.misses} misses"
     yield (
-        f"  redistributions  {implicit} implicit, {explicit} explicit: {collectives} "
-        f"collective{'s' * (collectives != 1)}, "
+        f"  redistributions  {implicit} implicit, {explicit} explicit: "
+        f"{counted(collectives, 'collective')}, "
         f"{_bytes(sent)} sent by a rank, {us:.1f} us modelled"
     )
     if unpriced:

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from rich.console import Console
 from rich.table import Table
 
+from ..printing import console_for_tables, counted
 from .repro import DEFINE_HERE
 from .results import Finding, OpReport, Settings
 
@@ -89,9 +89,7 @@ def print_reports(
     files: str = "",
 ) -> None:
     """A table of the ops, then what was found of each; `files` are options that name the user's."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(width=120, highlight=False)
+    console = console_for_tables()
     listed = [r for r in reports if r.error or r.findings] if len(reports) > _LISTED else reports
     if listed:
         console.print(_table(listed))
@@ -143,9 +141,9 @@ def _left_out(report: OpReport) -> Iterator[str]:
     error = report.error or ""
     reasons = [reason for reason in report.skipped if reason not in error]
     for reason in reasons[:_REASONS]:
-        yield f"  left out: {reason} ({report.skipped[reason]} times)"
+        yield f"  left out: {reason} ({counted(report.skipped[reason], 'time')})"
     if len(reasons) > _REASONS:
-        yield f"  and for {len(reasons) - _REASONS} more reasons (--json has all)"
+        yield f"  and for {counted(len(reasons) - _REASONS, 'more reason')} (--json has all)"
 
 
 def _advice(report: OpReport, files: str) -> Iterator[str]:
@@ -170,8 +168,8 @@ def _summary(reports: Sequence[OpReport], seconds: float) -> str:
     raising = sum(len(report.raising) for report in reports)
     missing = sum(len(report.missing) for report in reports)
     parts = [
-        f"{len(reports)} op{'s' * (len(reports) != 1)}, "
-        f"{sum(report.checks for report in reports)} checks in {seconds:.1f} s",
+        f"{counted(len(reports), 'op')}, "
+        f"{counted(sum(report.checks for report in reports), 'check')} in {seconds:.1f} s",
         _unsound(unsound, len(wrong), raising),
         _missing(missing),
         f"{failed} not tried to their end" if failed else "",
@@ -182,7 +180,7 @@ def _summary(reports: Sequence[OpReport], seconds: float) -> str:
 def _unsound(rows: int, ops: int, raising: int) -> str:
     if not rows:
         return "no unsound row"
-    found = f"{rows} unsound row{'s' * (rows != 1)} in {ops} op{'s' * (ops != 1)}"
+    found = f"{counted(rows, 'unsound row')} in {counted(ops, 'op')}"
     return f"{found} ({raising} since a rank raises)" if raising else found
 
 

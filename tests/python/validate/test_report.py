@@ -62,8 +62,18 @@ def test_an_error_that_is_told_is_not_told_again_among_what_was_left_out(
     print_reports([OpReport("aten.mm.default", error="the op: no rank", skipped=skipped)], 1.0)
     text = capsys.readouterr().out
     assert text.count("no rank") == 1
-    assert "  left out: raises for 2 (1 times)\n" in text
-    assert "  and for 1 more reasons (--json has all)\n" in text
+    assert "  left out: raises for 2 (1 time)\n" in text
+    assert "  and for 1 more reason (--json has all)\n" in text
+
+
+@pytest.mark.parametrize(("columns", "width"), [("60", 60), ("", 120)])
+def test_a_table_is_as_wide_as_asked(
+    columns: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    print_reports([OpReport("mylib." + "o" * 200)], 1.0)
+    table, _, _ = capsys.readouterr().out.partition("\n\n")
+    assert max(map(len, table.splitlines())) == width
 
 
 def test_missing_rows_are_printed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
