@@ -200,7 +200,7 @@ def register_single_dim_rule(
     an output that is absent. The row in which all is replicated is understood.
 
     Args:
-        op_or_ops: An overload such as ``torch.ops.mylib.gemm.default``, what
+        op_or_ops: An overload such as ``torch.ops.mylib.gemm.default``, an op that has one, what
             ``torch.library.custom_op`` returned, or a list of these.
         override: Take the place of a rule that the op has already, torch's or ours.
         variants: Give the op's in-place and ``out=`` forms rules that follow from this one; forms

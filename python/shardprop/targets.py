@@ -38,7 +38,10 @@ def _as_op(item: object) -> OpOverload:
         return defined
     if isinstance(item, OpOverloadPacket):
         names: list[str] = item.overloads()  # type: ignore[no-untyped-call]
-        choices = ", ".join(str(getattr(item, name)) for name in names)
+        overloads: list[OpOverload] = [getattr(item, name) for name in names]
+        if len(overloads) == 1:
+            return overloads[0]
+        choices = ", ".join(map(str, overloads))
         raise ShardpropError(
             f"Expected an op overload, got all overloads of {item}. Name the ones that are meant, "
             f"of these in torch.ops: {choices}."

@@ -48,6 +48,11 @@ def state() -> list[dict[Any, Any]]:
     return [dict(table) for table in tables]
 
 
+def test_an_op_of_one_overload_stands_for_it() -> None:
+    shardprop.register_rule(torch.ops.shardprop_ops.step, "..., ... -> ...")
+    assert registry.single_dim_rule(torch.ops.shardprop_ops.step.default) is not None
+
+
 def test_core_and_torch_alone_decide_alike(mesh_of: MeshOf) -> None:
     shardprop.register_single_dim_rule(step)(elementwise())
     mesh = mesh_of(4)

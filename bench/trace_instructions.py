@@ -1,0 +1,85 @@
+"""What a trace adds to the first step of the demo's transformer on 2x2x2, in instructions.
+
+    python -m bench.trace_instructions
+
+The same question as test_tracing.py, answered by valgrind (``--tool=callgrind``), which counts
+instead of taking the time: what a trace adds is less than what a busy machine makes of a step from
+one moment to the next. Each kind of step is counted in processes of few and of many steps; the
+difference is free of what a process does once. Propagation is what a step with cold caches takes
+more than one with warm ones. The garbage collector is off: its rounds fall now here, now there.
+Takes some ten minutes of two processors.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
+KINDS = ("warm", "cold", "traced")
+FEW, MANY = 1, 7
+
+
+def steps(kind: str, count: int) -> None:
+    """The process that is counted."""
+    import torch
+    import torch.distributed as dist
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    import shardprop
+    from bench.training import forget
+    from shardprop.demo.layout import build_layout
+    from shardprop.demo.settings import MeshShape, ModelSize, Settings
+    from shardprop.demo.train import Trainer, quiet_torch_advice
+
+    torch.set_num_threads(1)
+    dist.init_process_group("fake", rank=0, world_size=8, store=FakeStore())
+    settings = Settings(mesh=MeshShape.parse("2x2x2"), model=ModelSize())
+    trainer = Trainer(settings, build_layout(settings.mesh), torch.float32)
+    gc.disable()
+    with quiet_torch_advice(), shardprop.enabled():
+        trainer.step()
+        for _ in range(count):
+            if kind != "warm":
+                forget()
+            with shardprop.trace() if kind == "traced" else nullcontext():
+                trainer.step()
+
+
+def instructions(kind: str, count: int) -> int:
+    """How many a process takes; hashes and addresses are the same in each."""
+    counting = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
+    counted = (sys.executable, "-m", "bench.trace_instructions", kind, str(count))
+    ran = subprocess.run(
+        ["setarch", "-R", *counting, *counted],
+        env=os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    found = re.search(r"Collected : (\d+)", ran.stderr)
+    if ran.returncode or found is None:
+        raise SystemExit(f"{kind}, {count} steps: {ran.stderr}")
+    return int(found[1])
+
+
+def main() -> None:
+    """Count, and print millions of instructions per step."""
+    jobs = [(kind, count) for count in (MANY, FEW) for kind in KINDS]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        counted = dict(zip(jobs, pool.map(lambda job: instructions(*job), jobs), strict=True))
+    warm, cold, traced = (
+        (counted[kind, MANY] - counted[kind, FEW]) / (MANY - FEW) / 1e6 for kind in KINDS
+    )
+    print(f"step: {cold:.1f} million instructions, {cold - warm:.1f} of them propagation")
+    print(f"trace: {traced - cold:.1f}, {(traced - cold) / (cold - warm):.1%} of propagation")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        steps(sys.argv[1], int(sys.argv[2]))
+    else:
+        main()
