@@ -140,13 +140,7 @@ class BoundPattern {
   // `cells` makes the objects of cells, and keeps them.
   py::list rows(const py::list& operands, const py::list& arguments, bool keepdim,
                 py::handle outputs, const py::dict& cells) const {
-    const NotedCall call = read(operands, arguments, keepdim, outputs);
-    std::vector<NotedRow> rows;
-    try {
-      rows = rows_of(pattern_, call);
-    } catch (const NeedsSize&) {
-      throw Unsupported("notation on a symbolic size");
-    }
+    const auto rows = made(rows_of, read(operands, arguments, keepdim, outputs));
     py::list all(rows.size());
     for (std::size_t r = 0; r < rows.size(); ++r) {
       py::list row(rows[r].size());
@@ -156,7 +150,22 @@ class BoundPattern {
     return all;
   }
 
+  std::vector<std::string> origins(const py::list& operands, const py::list& arguments,
+                                   bool keepdim, py::handle outputs) const {
+    return made(origins_of, read(operands, arguments, keepdim, outputs));
+  }
+
  private:
+  template <typename Made>
+  std::vector<Made> made(std::vector<Made> (*make)(const Pattern&, const NotedCall&),
+                         const NotedCall& call) const {
+    try {
+      return make(pattern_, call);
+    } catch (const NeedsSize&) {
+      throw Unsupported("notation on a symbolic size");
+    }
+  }
+
   NotedCall read(const py::list& operands, const py::list& arguments, bool keepdim,
                  py::handle outputs) const {
     const std::size_t terms = pattern_.operands.size();
@@ -258,7 +267,9 @@ void register_notation(py::module_& module) {
       .def_property_readonly("needs_outputs",
                              [](const BoundPattern& p) { return p.pattern().needs_outputs; })
       .def("rows", &BoundPattern::rows, py::arg("operands"), py::arg("arguments"),
-           py::arg("keepdim"), py::arg("outputs"), py::arg("cells"));
+           py::arg("keepdim"), py::arg("outputs"), py::arg("cells"))
+      .def("origins", &BoundPattern::origins, py::arg("operands"), py::arg("arguments"),
+           py::arg("keepdim"), py::arg("outputs"));
 }
 
 }  // namespace shardprop::bindings

@@ -31,15 +31,49 @@ class RowMaker {
   }
 
   std::vector<NotedRow> rows() {
-    for (const int axis : fit_.order) {
-      if (may_cut(axis)) cut(axis);
-    }
-    for (const ReduceOp op : {kSum, kAvg}) pass_partial(op);
-    for (std::size_t i = 0; i < pattern_.rows.size(); ++i) write(pattern_.rows[i], i);
+    make();
     return std::move(rows_);
   }
 
+  std::vector<std::string> origins() {
+    make();
+    std::vector<std::string> texts;
+    for (const Origin origin : origins_) texts.push_back(text_of(origin));
+    return texts;
+  }
+
  private:
+  // What a row follows from: a factor, the marks, or a row that is written out.
+  struct Origin {
+    enum { kFactor, kMarks, kWritten } kind;
+    std::size_t index;
+  };
+
+  void make() {
+    for (const int axis : fit_.order) {
+      origin_ = {Origin::kFactor, static_cast<std::size_t>(fit_.axes[axis].factor)};
+      if (may_cut(axis)) cut(axis);
+    }
+    origin_ = {Origin::kMarks, 0};
+    for (const ReduceOp op : {kSum, kAvg}) pass_partial(op);
+    for (std::size_t i = 0; i < pattern_.rows.size(); ++i) {
+      origin_ = {Origin::kWritten, i};
+      write(pattern_.rows[i], i);
+    }
+  }
+
+  std::string text_of(Origin origin) const {
+    switch (origin.kind) {
+      case Origin::kFactor:
+        return "cutting " + pattern_.factors[origin.index].name;
+      case Origin::kMarks:
+        return linear_ && additive_ ? "marks + and *" : linear_ ? "mark *" : "mark +";
+      case Origin::kWritten:
+        break;
+    }
+    return "row " + std::to_string(origin.index) + " of those written out";
+  }
+
   Mark mark_of(const FittedTensor& operand) const { return pattern_.operands[operand.term].mark; }
 
   const Term& output_term(const FittedTensor& output) const {
@@ -98,6 +132,7 @@ class RowMaker {
     });
     if (is_replicate || std::find(rows_.begin(), rows_.end(), row) != rows_.end()) return;
     rows_.push_back(std::move(row));
+    origins_.push_back(origin_);
   }
 
   NotedRow blank() const {
@@ -249,12 +284,18 @@ class RowMaker {
   const Fit fit_;
   bool linear_ = false, additive_ = false;
   std::vector<NotedRow> rows_;
+  Origin origin_{};
+  std::vector<Origin> origins_;  // of the rows
 };
 
 }  // namespace
 
 std::vector<NotedRow> rows_of(const Pattern& pattern, const NotedCall& call) {
   return RowMaker(pattern, call).rows();
+}
+
+std::vector<std::string> origins_of(const Pattern& pattern, const NotedCall& call) {
+  return RowMaker(pattern, call).origins();
 }
 
 }  // namespace shardprop

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "notation.h"
@@ -26,5 +27,8 @@ using NotedRow = std::vector<NotedCell>;  // outputs, then operands
 // Throws FitError and NotationError where the call does not fit the pattern, NeedsSize where a size
 // that is an expression would have to be compared.
 [[nodiscard]] std::vector<NotedRow> rows_of(const Pattern& pattern, const NotedCall& call);
+
+// For each of these rows the part of the pattern that it follows from, such as "cutting k".
+[[nodiscard]] std::vector<std::string> origins_of(const Pattern& pattern, const NotedCall& call);
 
 }  // namespace shardprop

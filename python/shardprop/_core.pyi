@@ -72,6 +72,13 @@ class Pattern:
         outputs: Sequence[Any] | None,
         cells: dict[Any, Any],
     ) -> list[list[Any]]: ...
+    def origins(
+        self,
+        operands: list[Any],
+        arguments: list[Any],
+        keepdim: bool,
+        outputs: Sequence[Any] | None,
+    ) -> list[str]: ...
 
 class ClosedForm:
     def __init__(

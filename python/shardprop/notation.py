@@ -108,15 +108,37 @@ class Notation:
             _core.Unsupported: a size that is an expression would have to be compared.
         """
         binding = self._binding(op)
+        call = self._call(binding, op, args, kwargs, outputs)
+        try:
+            return self._pattern.rows(*call, _CELLS)
+        except _core.NotationError as error:
+            raise self._does_not_fit(binding, op, error) from None
+
+    def origins(
+        self,
+        op: OpOverload,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        outputs: Sequence[Any] | None = None,
+    ) -> list[str]:
+        """For each of the `rows` of a call the part of the rule that it follows from: ``"cutting
+        k"``, ``"mark +"``, ``"row 0 of those written out"``."""
+        return self._pattern.origins(*self._call(self._binding(op), op, args, kwargs, outputs))
+
+    def _call(
+        self,
+        binding: Binding,
+        op: OpOverload,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        outputs: Sequence[Any] | None,
+    ) -> tuple[list[Any], list[Any], bool, Sequence[Any] | None]:
+        """What the core takes for a call."""
         if binding.makes_nothing:
             outputs = ()
         elif outputs is None and self._pattern.needs_outputs:
             outputs = self._find_outputs(binding, op, args, kwargs)
-        operands, arguments, keepdim = binding.read(args, kwargs)
-        try:
-            return self._pattern.rows(operands, arguments, keepdim, outputs, _CELLS)
-        except _core.NotationError as error:
-            raise self._does_not_fit(binding, op, error) from None
+        return (*binding.read(args, kwargs), outputs)
 
     def _binding(self, op: OpOverload) -> Binding:
         known = self._bindings.get(id(op))

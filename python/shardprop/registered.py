@@ -9,6 +9,7 @@ from typing import Any
 from . import _core, _torch
 from ._torch import OpOverload, TensorMeta
 from .errors import ShardpropError
+from .notation import Notation
 from .op_facts import op_facts
 from .operands import keyword_order, operands_of
 from .placeholder import ShardingPlaceholder
@@ -73,6 +74,16 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
             rows = [_without_absent(row, present) for row in rows]
         return rows
 
+    def origins(
+        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: object
+    ) -> list[str] | None:
+        """For each of the `rows` the part of the rule that it follows from; None where the rule is
+        a function."""
+        notation = getattr(self.function, "__self__", None)
+        if not isinstance(notation, Notation):
+            return None
+        return notation.origins(op, args, kwargs, self._outputs_given(op, _metas_of(meta)))
+
     def _rows_for_torch(
         self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> list[list[Any]]:
@@ -96,9 +107,8 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
         outputs: int | None,
         metas: Sequence[TensorMeta | None] | None,
     ) -> list[list[Any]]:
-        more: dict[str, Any] = {}
-        if self._takes_outputs and metas is not None:
-            more["outputs"] = [metas] if op_facts(op).any_list_return else metas
+        given = self._outputs_given(op, metas)
+        more = {} if given is None else {"outputs": given}
         try:
             rows = self.function(op, args, kwargs, **more)
         except _core.Unsupported:
@@ -117,6 +127,14 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
         if order is None:
             return [[*row] for row in rows]
         return [_reordered(row, order) for row in rows]
+
+    def _outputs_given(
+        self, op: OpOverload, metas: Sequence[TensorMeta | None] | None
+    ) -> Sequence[Any] | None:
+        """What the function is told of the outputs, if it takes that."""
+        if not self._takes_outputs or metas is None:
+            return None
+        return [metas] if op_facts(op).any_list_return else metas
 
 
 def _without_absent(row: Sequence[Any], present: Sequence[bool]) -> list[Any]:

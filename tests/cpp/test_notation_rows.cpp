@@ -262,3 +262,20 @@ TEST(expressions_are_compared_only_where_they_must_be) {
   CHECK_EQ(rows("... k@dim -> ...", call_of({{4, 8}}, {number(kUnread)})), "needs a size");
   CHECK_EQ(rows("[... k@dim!] -> ... k@dim", call_of({{-1, 4}}, {number(1)})), "S0 S0");
 }
+
+TEST(each_row_has_the_part_of_the_rule_that_it_follows_from) {
+  const auto origins = [](const char* text, const NotedCall& call) {
+    std::string all;
+    for (const std::string& origin : origins_of(parse_notation(text), call)) {
+      all += all.empty() ? origin : ", " + origin;
+    }
+    return all;
+  };
+  CHECK_EQ(origins("*m k, *k n! -> m n", call_of({{4, 8}, {8, 2}})),
+           "cutting m, cutting k, mark *, mark *, mark *, mark *");
+  CHECK_EQ(origins("+..., *... -> ...", call_of({{4, 8}, {8}})),
+           "cutting ..., cutting ..., marks + and *, marks + and *");
+  // Rows that are there already are not repeated, nor are their origins.
+  CHECK_EQ(origins("+... -> ...; P -> P; P(max) -> P(max)", call_of({{4}})),
+           "cutting ..., mark +, mark +, row 1 of those written out");
+}

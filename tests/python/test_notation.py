@@ -151,6 +151,7 @@ def test_a_documented_rule_means_these_rows(name: str) -> None:
     notation = Notation(RULES[name])
     notation.check(op)
     assert rows_text(RULES[name], op, *args) == expected
+    assert len(notation.origins(op, args, {})) == len(expected)
     assert str(notation) == RULES[name], "the document writes rules as they are printed"
 
 

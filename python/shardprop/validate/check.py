@@ -134,7 +134,9 @@ class _Checker:
         self._skipped += claims.skipped
         self._claimed.update(claims.rows)
         self._listed += claims.listed
-        sound = [row for row in claims.rows if self._holds(executable.call, trials, [row])]
+        sound = [
+            row for row in claims.rows if self._holds(executable.call, trials, [row], claimant)
+        ]
         self._report.checks += sum(trial.runs for trial in trials)
         if settings.missing:
             self._tried.append(Tried(executable, trials, claims.rows))
@@ -168,12 +170,18 @@ class _Checker:
             rows = claimant.composed(sizes, pair)
             if rows is None or _has_mixed_partials(rows):
                 continue
-            self._holds(executable.call, trials, rows)
+            self._holds(executable.call, trials, rows, claimant)
             if tuple(rows) in self._unsound:
                 self._composed_unsound.update(pair)
         self._report.checks += sum(trial.runs for trial in trials)
 
-    def _holds(self, call: Call, trials: Sequence[Simulation], rows: Sequence[Row]) -> bool:
+    def _holds(
+        self,
+        call: Call,
+        trials: Sequence[Simulation],
+        rows: Sequence[Row],
+        claimant: Claimant,
+    ) -> bool:
         """Do claimed rows hold in all trials? Reported if not, once for an op."""
         if tuple(rows) in self._unsound:
             return False
@@ -195,6 +203,7 @@ class _Checker:
                         reason=reason,
                         repro=script(call, rows, trial.sizes, self._settings.seed),
                         raises=isinstance(reason, Raised),
+                        origins=tuple(filter(None, map(claimant.origin_of, rows))),
                     )
                 )
                 return False

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -106,6 +106,7 @@ class Claimant:
         self._active = settings.rule == "active"
         self._expected = expected.outputs
         self._asks: dict[Row, list[_Ask]] = {}
+        self._origins: dict[Row, str] = {}
         self._rule = None if op_facts(executable.call.op).is_list_op else self._listing_rule()
 
     def _listing_rule(self) -> Any | None:
@@ -152,6 +153,10 @@ class Claimant:
         )
         return list(rows) if fits and self._fulfils(sizes, rows) else None
 
+    def origin_of(self, row: Row) -> str:
+        """The part of a rule in the notation that a claimed row follows from; else nothing."""
+        return self._origins.get(row, "")
+
     def _is_usable(self, row: Row) -> bool:
         """May torch use the row: has an output that is an operand that operand's placement?"""
         if len(row.outputs) != self._outputs:
@@ -167,7 +172,7 @@ class Claimant:
         call = self._executable.call
         args = tuple(_as_meta(arg) for arg in call.args)
         kwargs = {name: _as_meta(value) for name, value in call.kwargs.items()}
-        for row in self._listed(rule, args, kwargs):
+        for row, origin in self._listed(rule, args, kwargs):
             outputs = len(row) - len(self._executable.operands)
             asked = row[outputs:]
             if outputs < 0 or any(placement is None for placement in asked):
@@ -178,6 +183,7 @@ class Claimant:
                 if is_replicated(claimed.inputs) or not self._is_usable(claimed):
                     continue
                 found.listed += 1
+                self._origins.setdefault(claimed, origin)
                 if not _applies(claimed.inputs, self._executable.operands, rule, ranks):
                     found.skipped[_TOO_SMALL] += 1
                     continue
@@ -189,13 +195,20 @@ class Claimant:
                 else:
                     found.skipped[_UNFULFILLED] += 1
 
-    def _listed(self, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
-        """The rows of a call: all that the core would have, where a rule shows torch but some."""
+    def _listed(
+        self, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Iterator[tuple[Sequence[Any], str]]:
+        """The rows of a call, each with its origin: all that the core would have, where a rule
+        shows torch but some."""
         op = self._executable.call.op
-        if not isinstance(rule, RegisteredRule):
-            return cast(Sequence[Any], rule.func(op, args, kwargs))
-        metas = [None if made is None else _meta(made) for made in self._expected]
-        return rule.rows(op, args, kwargs, metas or None)
+        origins: Sequence[str] | None = None
+        if isinstance(rule, RegisteredRule):
+            metas = [None if made is None else _meta(made) for made in self._expected] or None
+            rows: Sequence[Sequence[Any]] = rule.rows(op, args, kwargs, metas)
+            origins = rule.origins(op, args, kwargs, metas)
+        else:
+            rows = rule.func(op, args, kwargs)
+        return zip(rows, origins or [""] * len(rows), strict=True)
 
     def _asks_of(self, outputs: Sequence[Any], inputs: Sequence[Any]) -> list[_Ask]:
         """What the placeholders of a row ask for."""

@@ -154,7 +154,8 @@ def _advice(report: OpReport, files: str) -> Iterator[str]:
 
 def _finding_lines(finding: Finding, script: Path | None) -> Iterator[str]:
     mesh = " x ".join(map(str, finding.mesh))
-    yield f"  {finding.kind}: {'; '.join(finding.rows)}"
+    origin = f" (from {', '.join(dict.fromkeys(finding.origins))})" if finding.origins else ""
+    yield f"  {finding.kind}: {'; '.join(finding.rows)}{origin}"
     yield f"    {finding.reason}"
     yield f"    on {mesh} ranks, {finding.call}"
     if script is not None:

@@ -81,6 +81,17 @@ def test_a_wrong_row_is_reported_with_what_differs(rule: Register) -> None:
     assert first.call == "aten.mm.default(float32[8, 7], float32[7, 9])"
 
 
+def test_the_part_of_a_rule_in_the_notation_is_named_that_claims_a_wrong_row() -> None:
+    with shardprop.temporary_rules():
+        shardprop.register_rule(aten.abs.default, "+... -> ...; P(max) -> P(max)", override=True)
+        report = check(aten.abs.default, (torch.randn(8, 8),))
+    assert {(finding.rows, finding.origins) for finding in report.unsound} == {
+        (("P(sum) -> P(sum)",), ("mark +",)),
+        (("P(avg) -> P(avg)",), ("mark +",)),
+        (("P(max) -> P(max)",), ("row 0 of those written out",)),
+    }
+
+
 def test_a_row_that_makes_a_rank_fail_is_reported_with_its_error(rule: Register) -> None:
     rule(aten.mm.default, [[X(0), X(0), X(0)]])
     report = check(aten.mm.default, (torch.randn(8, 8), torch.randn(8, 8)))

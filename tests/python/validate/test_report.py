@@ -44,6 +44,16 @@ def test_findings_are_printed_below_the_table(capsys: pytest.CaptureFixture[str]
     )
 
 
+def test_of_a_rule_in_the_notation_the_part_is_told_that_claims_a_row(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = ("P(sum) -> P(sum)", "P(sum) -> P(sum)")
+    finding = Finding("unsound", rows, (2, 2), "abs", "off by 3", origins=("mark +", "mark +"))
+    print_reports([OpReport("aten.abs.default", "registered rule", findings=[finding])], 1.0)
+    text = capsys.readouterr().out
+    assert "  unsound: P(sum) -> P(sum); P(sum) -> P(sum) (from mark +)\n" in text
+
+
 def test_of_a_rule_of_the_users_own_the_way_to_the_right_one_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
