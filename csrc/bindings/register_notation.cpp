@@ -264,6 +264,14 @@ void register_notation(py::module_& module) {
                              [](const BoundPattern& p) { return kinds(p.pattern().operands); })
       .def_property_readonly("outputs",
                              [](const BoundPattern& p) { return kinds(p.pattern().outputs); })
+      .def_property_readonly("ranks",
+                             [](const BoundPattern& p) {
+                               std::vector<std::optional<int>> ranks;
+                               for (const Term& term : p.pattern().operands) {
+                                 ranks.push_back(rank_of(p.pattern(), term));
+                               }
+                               return ranks;
+                             })
       .def_property_readonly("needs_outputs",
                              [](const BoundPattern& p) { return p.pattern().needs_outputs; })
       .def("rows", &BoundPattern::rows, py::arg("operands"), py::arg("arguments"),

@@ -85,7 +85,10 @@ class Parser {
       dim.factors = {factor(term, dim)};
       return dim;
     }
-    if (!is_digit(scan_.peek())) return std::nullopt;
+    if (!is_digit(scan_.peek())) {
+      refuse_apart();
+      return std::nullopt;
+    }
     if (scan_.number() != 1) {
       throw NotationError("Expected a dim of size 1, the only number that a dim may be, got \"" +
                               scan_.since(start) + "\".",
@@ -93,6 +96,16 @@ class Parser {
     }
     dim.place = place();
     return dim;
+  }
+
+  // A mark before the name that it is meant for would be taken for one of the name before it.
+  void refuse_apart() {
+    const char next = scan_.peek();
+    if (std::string_view("!:{@#").find(next) == std::string_view::npos) return;
+    const std::string mark = std::string("\"") + next + '"';
+    throw NotationError(
+        "Expected " + mark + " right after the name that it belongs to, got it apart.",
+        scan_.position());
   }
 
   int factor(const Term& term, Dim& dim) {
@@ -103,7 +116,7 @@ class Parser {
     }
     const std::string name = scan_.name();
     const int index = mention(name, start, term, dim);
-    const std::size_t at = scan_.position();
+    const std::size_t at = scan_.position_close();
     const Place where = place();
     if (dim.kind == DimKind::kMerged && where.kind != PlaceKind::kInOrder) {
       throw NotationError("Expected no \"@\" or \"#\" within parentheses, got one.", at);
@@ -151,7 +164,7 @@ class Parser {
   void marks(int index) {
     if (scan_.take_close("!")) pattern_.factors[index].whole = true;
     if (scan_.take_close(":")) {
-      const std::size_t start = scan_.position();
+      const std::size_t start = scan_.position_close();
       const std::uint16_t op = reduce_op();
       auto& known = pattern_.factors[index].reduce;
       if (known && *known != op) {
@@ -171,7 +184,7 @@ class Parser {
   }
 
   std::uint16_t reduce_op() {
-    const std::size_t start = scan_.position();
+    const std::size_t start = scan_.position_close();
     const std::string name = is_name_start(scan_.peek_close()) ? scan_.name() : "";
     const auto* found = std::find(kReduceNames.begin(), kReduceNames.end(), name);
     if (found == kReduceNames.end())
@@ -353,5 +366,14 @@ bool Term::mentions(int factor) const {
 }
 
 Pattern parse_notation(std::string_view text) { return Parser(text).rule(); }
+
+std::optional<int> rank_of(const Pattern& pattern, const Term& term) {
+  const auto is_one = [&](const Dim& dim) {
+    const bool is_rest = dim.kind == DimKind::kFactor && pattern.factors[dim.factors[0]].is_rest();
+    return !is_rest && dim.place.kind == PlaceKind::kInOrder;
+  };
+  if (term.is_any || !std::all_of(term.dims.begin(), term.dims.end(), is_one)) return std::nullopt;
+  return static_cast<int>(term.dims.size());
+}
 
 }  // namespace shardprop

@@ -98,6 +98,9 @@ struct Pattern {
          terms[0].mark == Mark::kNone;
 }
 
+// How many dims the term's tensors have, broadcasting apart; nothing where the text does not tell.
+[[nodiscard]] std::optional<int> rank_of(const Pattern& pattern, const Term& term);
+
 // Throws NotationError with a position.
 [[nodiscard]] Pattern parse_notation(std::string_view text);
 

@@ -257,14 +257,23 @@ void AxisLayout::merge(Laid& laid, int rank, FittedTensor& tensor) const {
   }
 }
 
+std::string AxisLayout::separated(const Term& term, int rank) const {
+  if (term.dims.size() != 1 || term.dims[0].kind != DimKind::kFactor) return "";
+  const std::string& name = pattern_.factors[term.dims[0].factors[0]].name;
+  if (static_cast<int>(name.size()) != rank || name == "...") return "";
+  std::string apart;
+  for (const char letter : name) apart.append(apart.empty() ? "" : " ").append(1, letter);
+  return " Names are separated by blanks: \"" + apart + "\".";
+}
+
 void AxisLayout::lay_out_operand(FittedTensor& tensor, std::vector<int>& lacking) const {
   const Term& term = term_of(pattern_, tensor.term);
   const int rank = static_cast<int>(tensor.shape->size());
   Laid laid = lay(term, rank, rest_of(term, rank));
   const int missing = static_cast<int>(laid.dims()) - rank;
   if (missing < 0 || missing > static_cast<int>(laid.in_order.size())) {
-    fail(tensor,
-         "Expected " + dims_text(laid.dims()) + ", got shape " + to_text(*tensor.shape) + ".");
+    fail(tensor, "Expected " + dims_text(laid.dims()) + ", got shape " + to_text(*tensor.shape) +
+                     "." + separated(term, rank));
   }
   lacking = laid.lacking;
   for (int i = 0; i < missing; ++i) {

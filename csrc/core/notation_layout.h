@@ -27,6 +27,9 @@ class AxisLayout {
 
  private:
   using Pieces = std::vector<std::vector<int>>;  // dims with their axes
+  // A hint where somebody wrote a name for each dim, as einsum does, and no blanks between them.
+  [[nodiscard]] std::string separated(const Term& term, int rank) const;
+
   struct Named {
     int argument;
     Pieces pieces;

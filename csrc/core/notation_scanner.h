@@ -16,6 +16,7 @@ class Scanner {
 
   // Of the next character that is no blank.
   [[nodiscard]] std::size_t position();
+  [[nodiscard]] std::size_t position_close() const { return next_; }
   // '\0' at the end.
   [[nodiscard]] char peek();
   [[nodiscard]] char peek_close() const;

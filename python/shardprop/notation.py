@@ -125,6 +125,11 @@ class Notation:
         k"``, ``"mark +"``, ``"row 0 of those written out"``."""
         return self._pattern.origins(*self._call(self._binding(op), op, args, kwargs, outputs))
 
+    def ranks(self, op: OpOverload) -> dict[str, int]:
+        """How many dims the rule gives the op's operands, of those where its text tells."""
+        named = zip(self._binding(op).operands, self._pattern.ranks, strict=False)
+        return {operand.name: rank for operand, rank in named if rank is not None}
+
     def _call(
         self,
         binding: Binding,

@@ -55,6 +55,12 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
         self.derived_from = derived_from
         self._takes_outputs = takes_outputs
 
+    @property
+    def notation(self) -> Notation | None:
+        """The rule in the notation; None where it is a function."""
+        notation = getattr(self.function, "__self__", None)
+        return notation if isinstance(notation, Notation) else None
+
     def rows(
         self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: object
     ) -> list[list[Any]]:
@@ -79,10 +85,9 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
     ) -> list[str] | None:
         """For each of the `rows` the part of the rule that it follows from; None where the rule is
         a function."""
-        notation = getattr(self.function, "__self__", None)
-        if not isinstance(notation, Notation):
+        if self.notation is None:
             return None
-        return notation.origins(op, args, kwargs, self._outputs_given(op, _metas_of(meta)))
+        return self.notation.origins(op, args, kwargs, self._outputs_given(op, _metas_of(meta)))
 
     def _rows_for_torch(
         self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]

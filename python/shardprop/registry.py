@@ -61,7 +61,7 @@ def way_to_a_rule(op: OpOverload) -> str:
     """What an op that nobody has a rule for can be given one by."""
     return (
         f"give it one: shardprop.register_rule(torch.ops.{op}, ...); or have it found: "
-        f"shardprop discover {op._schema.name} --module FILE"
+        f"shardprop discover {op._schema.name} --module FILE --samples FILE"
     )
 
 

@@ -110,6 +110,33 @@ TEST(faults_of_marks_and_asks_are_named_where_they_are) {
            "11: Expected a number of at most 9 digits, got 10 digits.");
 }
 
+TEST(what_belongs_to_a_name_stands_right_after_it) {
+  for (const char* mark : {"!", ":max", "@dim", "#dim", "{even}"}) {
+    const std::string shown = std::string("\"") + mark[0] + '"';
+    const std::string apart =
+        ": Expected " + shown + " right after the name that it belongs to, got it apart.";
+    CHECK_EQ(fault(std::string("m ") + mark + " k ->"), "2" + apart);
+    CHECK_EQ(fault(std::string("m, ") + mark + " k ->"), "3" + apart);
+    CHECK_EQ(fault(std::string("... ") + mark + " ->"), "4" + apart);
+  }
+  CHECK_EQ(fault("m k: max -> m"),
+           "4: Expected a reduce op (sum, avg, product, min, max, band, bor, bxor), got \" \".");
+}
+
+TEST(the_text_tells_ranks_unless_a_name_may_be_of_several_dims) {
+  const auto ranks = [](const char* text) {
+    const Pattern pattern = parse_notation(text);
+    std::string all;
+    for (const Term& term : pattern.operands) {
+      const auto rank = rank_of(pattern, term);
+      all += rank ? std::to_string(*rank) : "?";
+    }
+    return all;
+  };
+  CHECK_EQ(ranks("+m k, (h d) 1, , [a b c] -> m"), "2203");
+  CHECK_EQ(ranks("... k, k@dim m, n#shape, 1@dim, _ -> m"), "?????");
+}
+
 TEST(faults_of_rows_are_named_where_they_are) {
   CHECK_EQ(fault("m -> m; R, R -> R"), "8: Expected 1 placement, one per operand, got 2.");
   CHECK_EQ(fault("m -> m; -> R"), "8: Expected 1 placement, one per operand, got 0.");

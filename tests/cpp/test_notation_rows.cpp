@@ -220,6 +220,8 @@ TEST(what_does_not_fit_is_named) {
            "1: Expected size 8 of \"k\", as in operand 0, got 7.");
   CHECK_EQ(rows("m k, k n -> m n", call_of({{4, 8, 1}, {8, 2}})),
            "0: Expected 2 dims, got shape (4, 8, 1).");
+  CHECK_EQ(rows("mk, kn -> mn", call_of({{4, 8}, {8, 2}})),
+           "0: Expected 1 dim, got shape (4, 8). Names are separated by blanks: \"m k\".");
   CHECK_EQ(rows("m k, k n -> m n", call_of({{8}, {8, 2}})),
            "0: Expected a dim \"m\", which no other has, got shape (8,).");
   CHECK_EQ(rows("m 1 -> m", call_of({{8, 2}})), "0: Expected size 1 of dim 1, got 2.");

@@ -24,7 +24,7 @@ def training_lines(settings: Settings, training: Training, stats: Stats) -> Iter
         mean = sum(step.total for step in later) / len(later)
         decisions = sum(step.decisions for step in later)
         yield f"later steps         {mean:.3f} s each, {decisions} new decisions"
-    yield f"made by the core    {stats.decisions}"
+    yield f"made by the core    {stats.decisions} in all steps"
     yield f"delegated           {_counted(stats.delegated)}"
     yield f"fell back           {_counted(stats.fallbacks)}"
     yield f"strided operands    {stats.strided_operands}, {stats.strided_fallbacks} fell back"

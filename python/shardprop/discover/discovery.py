@@ -71,6 +71,7 @@ def discover(op: OpOverload, calls: Sequence[Call], wanted: Wanted | None = None
     wanted = wanted or Wanted()
     start = time.monotonic()
     found = Discovery(str(op), ranks=wanted.ranks, given=len(calls))
+    found.made_up = bool(calls) and all(call.is_made_up for call in calls)
     tried: list[SimulatedCall] = []
 
     def explore(call: Call, ranks: int) -> SimulatedCall:

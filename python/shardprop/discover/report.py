@@ -20,8 +20,10 @@ def lines(found: Discovery) -> Iterator[str]:
         yield found.registration
     ranks = " and ".join(map(str, found.ranks))
     if found.calls:
-        made = found.calls - found.given
-        yield f"# {found.calls} calls ({max(made, 0)} made from those given) on {ranks} ranks:"
+        made = f"{max(found.calls - found.given, 0)} made from those given"
+        if found.made_up:
+            made = "all made up from the schema: for the op's own, --samples FILE"
+        yield f"# {found.calls} calls ({made}) on {ranks} ranks:"
         yield f"# {found.held} of {found.rows} rows hold; {found.seconds:.1f} s"
     for factor in found.factors:
         example = f", as {factor.example}" if factor.example else ""

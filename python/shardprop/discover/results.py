@@ -70,6 +70,7 @@ class Discovery:
         ranks: Sizes of the 1-D meshes.
         calls: Calls tried.
         given: How many of them were given; the others were made from those.
+        made_up: Those given were made up from the schema: nobody said what the op takes.
         rows: Rows that were tried, over all calls and meshes.
         held: How many of them held.
         factors: What showed the factors of the rule.
@@ -93,6 +94,7 @@ class Discovery:
     ranks: tuple[int, ...] = ()
     calls: int = 0
     given: int = 0
+    made_up: bool = False
     rows: int = 0
     held: int = 0
     factors: list[Shown] = field(default_factory=list)

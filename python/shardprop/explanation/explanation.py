@@ -68,6 +68,8 @@ class Explanation:
         parts = [f"{self.of}: {count} decisions, operands moved in {us_text(self.us)}{self._run()}"]
         if count:
             parts.append(summary_text(self.decisions, every))
+        else:
+            parts.append("No op on DTensors ran, so there was nothing to decide.")
         parts += [
             f"[{number}] {decision_text(decision, width)}"
             for number, decision in enumerate(self.decisions)

@@ -65,9 +65,8 @@ def _decomposition(op: OpOverload) -> Any:
 
 
 def _registration(rule: RegisteredRule) -> str:
-    notation = getattr(rule.function, "__self__", None)
-    if isinstance(notation, Notation):
-        how = f"register_rule({str(notation)!r})"
+    if rule.notation is not None:
+        how = f"register_rule({str(rule.notation)!r})"
     else:
         name = getattr(rule.function, "__qualname__", "a function")
         how = f"register_single_dim_rule above {name}"

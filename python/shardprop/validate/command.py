@@ -42,7 +42,11 @@ def run(request: Request, as_json: bool = False, show_missing: bool = False) -> 
     """
     start = time.monotonic()
     settings = settings_of(request)
-    registered = [] if request.module is None else rules_registered_by(request.module)
+    registered = (
+        []
+        if request.module is None
+        else rules_registered_by(request.module, needed=not request.ops)
+    )
     # Before the names are looked up: the file may be what brings the ops.
     own = None if request.samples is None else generator_of_calls(request.samples)
     ops = ops_of(request, registered)
@@ -55,7 +59,9 @@ def run(request: Request, as_json: bool = False, show_missing: bool = False) -> 
     seconds = time.monotonic() - start
     scripts: dict[int, Path] = {}
     if request.repro is not None:
-        scripts = write_scripts(reports, request.repro, request.module)
+        scripts = write_scripts(
+            reports, request.repro, request.module, missing=as_json or show_missing
+        )
     if as_json:
         print(json.dumps(values(reports, settings, seconds), indent=2))
     else:
@@ -112,6 +118,8 @@ class _Work:
             )
         report = check_op(op, calls, self.settings, deadline)
         report.error = report.error or _left_out(report)
+        if report.error and all(call.is_made_up for call in calls):
+            report.error += "; the calls were made up: give the op's own with --samples FILE"
         return report
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,11 +42,16 @@ _OF_NORMALIZED_SHAPE = ("weight", "bias")
 _EMPTY = ("max_exp_avg_sqs",)
 
 
-def made_up(op: OpOverload, seed: int = 0) -> Iterator[Call]:
-    """Calls that the op takes, of ever other ranks and dtypes, up to two hundred."""
+def made_up(
+    op: OpOverload, seed: int = 0, ranks: Mapping[str, int] | None = None
+) -> Iterator[Call]:
+    """Calls that the op takes, of ever other ranks and dtypes, up to two hundred.
+
+    `ranks` are those of the operands of which they are known. All sizes are equal then.
+    """
     plans = itertools.product(_DTYPES, _LEVELS, (0, 1), _SHAPES)
     for number, (dtypes, level, variant, shape) in enumerate(plans):
-        filling = _Filling(shape, dtypes, level, variant, seed + number)
+        filling = _Filling(shape, dtypes, level, variant, seed + number, ranks or {})
         try:
             args, kwargs = filling.arguments(op)
         except _NoValue:
@@ -78,6 +83,7 @@ class _Filling:
     level: int
     variant: int
     seed: int
+    ranks: Mapping[str, int]
 
     def __post_init__(self) -> None:
         self._generator = torch.Generator().manual_seed(self.seed)
@@ -138,6 +144,8 @@ class _Filling:
         if name in _SCALARS:
             return torch.tensor(_SCALARS[name], dtype=torch.float32)
         shape = self.shape[-1:] if name in self._of_last_dim else self.shape
+        if name in self.ranks:
+            shape = (*self.shape[-1:],) * self.ranks[name]
         dtype = self.dtypes[min(self._tensors, 1)]
         self._tensors += 1
         if dtype == torch.bool:

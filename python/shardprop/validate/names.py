@@ -90,5 +90,7 @@ def _suggestion(wanted: str) -> str:
             f" No op of {namespace!r} is known: an op of yours is, once its file is imported "
             "(--module FILE on the command line)."
         )
+    if dot and namespace != "aten" and namespace in {op.namespace for op in ops}:
+        known = {name for name in known if name.startswith(f"{namespace}.")}
     close = difflib.get_close_matches(wanted, known, n=4, cutoff=0.6)
     return f" Close to it: {', '.join(close)}." if close else ""

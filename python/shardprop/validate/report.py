@@ -52,9 +52,10 @@ def values(reports: Sequence[OpReport], settings: Settings, seconds: float) -> d
 
 
 def write_scripts(
-    reports: Sequence[OpReport], folder: Path, module: Path | None = None
+    reports: Sequence[OpReport], folder: Path, module: Path | None = None, missing: bool = True
 ) -> dict[int, Path]:
-    """Write the script of every finding that has one; the files by the findings' ids.
+    """Write the script of every finding that has one, those of `missing` rows if they are shown;
+    the files by the findings' ids.
 
     `module` is what defines the ops that are not torch's; the scripts run it first, its folder on
     the path as if it had been run by itself: it may import a file beside it.
@@ -64,7 +65,7 @@ def write_scripts(
     for report in reports:
         numbers = {"unsound": 0, "missing": 0}
         for finding in report.findings:
-            if not finding.repro:
+            if not finding.repro or (finding.kind == "missing" and not missing):
                 continue
             numbers[finding.kind] += 1
             path = folder / f"{report.op}_{finding.kind}_{numbers[finding.kind]}.py"
@@ -96,7 +97,8 @@ def print_reports(
     if len(listed) < len(reports):
         console.print(f"and {len(reports) - len(listed)} ops of which nothing was found")
     for report in listed:
-        for line in (*_details(report, show_missing, scripts or {}), *_advice(report, files)):
+        advice = _advice(report, files, show_missing and bool(report.missing))
+        for line in (*_details(report, show_missing, scripts or {}), *advice):
             console.print(line, markup=False, soft_wrap=True)
     console.print()
     console.print(_summary(reports, seconds), markup=False, soft_wrap=True)
@@ -146,10 +148,13 @@ def _left_out(report: OpReport) -> Iterator[str]:
         yield f"  and for {counted(len(reasons) - _REASONS, 'more reason')} (--json has all)"
 
 
-def _advice(report: OpReport, files: str) -> Iterator[str]:
-    """Where somebody's own rule is wrong, the right one can be looked for."""
-    if report.unsound and report.rule == "registered rule":
-        yield f"  which rows hold: shardprop discover {report.op}{files} --diff"
+def _advice(report: OpReport, files: str, shows_missing: bool) -> Iterator[str]:
+    """Where somebody's own rule is wrong or lacks rows, or there is none, one can be looked for."""
+    discover = f"shardprop discover {report.op}{files}"
+    if (report.unsound or shows_missing) and report.rule == "registered rule":
+        yield f"  which rows hold: {discover} --diff"
+    elif report.rule == "none" and not report.error:
+        yield f"  it has no rule; to have one found: {discover}"
 
 
 def _finding_lines(finding: Finding, script: Path | None) -> Iterator[str]:
@@ -168,12 +173,14 @@ def _summary(reports: Sequence[OpReport], seconds: float) -> str:
     unsound = sum(len(report.unsound) for report in reports)
     raising = sum(len(report.raising) for report in reports)
     missing = sum(len(report.missing) for report in reports)
+    checks = sum(report.checks for report in reports)
     parts = [
-        f"{counted(len(reports), 'op')}, "
-        f"{counted(sum(report.checks for report in reports), 'check')} in {seconds:.1f} s",
-        _unsound(unsound, len(wrong), raising),
+        f"{counted(len(reports), 'op')}, {counted(checks, 'check')} in {seconds:.1f} s",
+        _unsound(unsound, len(wrong), raising) if checks else "nothing could be checked",
         _missing(missing),
-        f"{failed} not tried to their end" if failed else "",
+        f"{counted(failed, 'op')} not tried to {'its' if failed == 1 else 'their'} end"
+        if failed
+        else "",
     ]
     return "; ".join(part for part in parts if part) + "."
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
+from .. import registry
 from .._torch import OpOverload
+from ..registered import RegisteredRule
 from .calls import Call
 from .choice import diverse
 from .derived import derived, functional_of
@@ -51,7 +53,7 @@ class Samples:
                 made_up(functional, self._seed), _CALLS
             )
             found = list(derived(op, calls))
-        return found or diverse(made_up(op, self._seed), _CALLS)
+        return found or diverse(made_up(op, self._seed, _ranks(op)), _CALLS)
 
     def _record(self, ops: Collection[OpOverload]) -> Recording:
         wanted = {op for op in ops if _is_torchs(op)}
@@ -67,6 +69,13 @@ class Samples:
             # No function of its own name comes down to it; some other function may.
             recorded = record(wanted, self._seed, every_sample=True)
         return {op: diverse(calls, _CALLS) for op, calls in recorded.items()}
+
+
+def _ranks(op: OpOverload) -> dict[str, int]:
+    """How many dims a rule that the program registered says the operands have."""
+    rule = registry.single_dim_rule(op)
+    notation = rule.notation if isinstance(rule, RegisteredRule) else None
+    return {} if notation is None else notation.ranks(op)
 
 
 def _is_torchs(op: OpOverload) -> bool:

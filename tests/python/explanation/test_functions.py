@@ -243,6 +243,12 @@ def test_the_op_without_a_decision_is_the_last() -> None:
     assert "an in-place op keeps its placement" in str(explanation)
 
 
+def test_where_nothing_was_decided_the_text_says_so() -> None:
+    explanation = shardprop.explain(torch.mm, torch.ones(2, 2), torch.ones(2, 2))
+    assert explanation.decisions == ()
+    assert "No op on DTensors ran" in str(explanation)
+
+
 def test_torch_logs_no_traceback_of_an_error_that_is_the_answer() -> None:
     log = logging.getLogger("torch._subclasses.fake_tensor")
     filters, records = [*log.filters], []

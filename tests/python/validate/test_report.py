@@ -40,7 +40,7 @@ def test_findings_are_printed_below_the_table(capsys: pytest.CaptureFixture[str]
     assert "P(max)" not in text
     assert text.strip().splitlines()[-1] == (
         "3 ops, 57 checks in 1.5 s; 1 unsound row in 1 op; 1 row that holds and is not claimed "
-        "(--show-missing); 1 not tried to their end."
+        "(--show-missing); 1 op not tried to its end."
     )
 
 
@@ -81,9 +81,24 @@ def test_a_table_is_as_wide_as_asked(
     columns: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    print_reports([OpReport("mylib." + "o" * 200)], 1.0)
+    print_reports([OpReport("mylib." + "o" * 200, "own rule")], 1.0)
     table, _, _ = capsys.readouterr().out.partition("\n\n")
     assert max(map(len, table.splitlines())) == width
+
+
+def test_of_a_check_of_nothing_no_good_news_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    print_reports([OpReport("my.op.default", "registered rule", 1, error="no call")], 1.0)
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "1 op, 0 checks in 1.0 s; nothing could be checked; 1 op not tried to its end."
+    )
+
+
+def test_of_an_op_without_a_rule_the_way_to_one_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_reports([OpReport("my.op.default", "none", 3, 0, 9)], 1.0, files=" --module op.py")
+    text = capsys.readouterr().out
+    assert "  it has no rule; to have one found: shardprop discover my.op.default --module" in text
 
 
 def test_missing_rows_are_printed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,6 +136,16 @@ def test_scripts_are_written_for_findings_that_have_one(tmp_path: Path) -> None:
     (path,) = written.values()
     assert path.name == "aten.mul.Tensor_unsound_1.py"
     assert path.read_text() == "print(1)"
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_scripts_of_missing_rows_are_written_where_those_are_shown(
+    missing: bool, tmp_path: Path
+) -> None:
+    row = Finding("missing", ("P(max) -> P(max)",), (3,), "relu(f64[4])", "holds", "print(2)")
+    report = OpReport("aten.relu.default", findings=[row])
+    written = write_scripts([report], tmp_path, missing=missing)
+    assert [path.name for path in written.values()] == ["aten.relu.default_missing_1.py"] * missing
 
 
 def test_scripts_of_a_module_run_it_first(tmp_path: Path) -> None:

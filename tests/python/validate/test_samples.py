@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import shardprop
 from shardprop.validate import alone
 from shardprop.validate.calls import Call
 from shardprop.validate.choice import ELEMENTS, diverse
@@ -154,7 +155,7 @@ class TestTheUsersOwn:
     @pytest.mark.parametrize(
         "text, message",
         [
-            ("", r"Expected a function samples\(op\) in .*, got NoneType"),
+            ("", r"Expected a function samples\(op\) in .*, got none"),
             ("1 / 0", r"which raises ZeroDivisionError: division by zero"),
             ("def samples(op): yield 3", r"Expected a Call or a pair \(args, kwargs\), got int"),
             (
@@ -175,6 +176,9 @@ class TestTheUsersOwn:
         with pytest.raises(FileError, match="which registers none"):
             rules_registered_by(self.write(tmp_path, ""))
 
+    def test_it_may_where_the_ops_are_named(self, tmp_path: Path) -> None:
+        assert rules_registered_by(self.write(tmp_path, ""), needed=False) == []
+
 
 def test_scales_are_those_of_the_sizes_beside_them() -> None:
     """Told otherwise, kernels read beyond their operands, and give other numbers every time."""
@@ -190,6 +194,19 @@ def test_a_weight_has_the_shape_that_is_normalized() -> None:
     weights = [(x, w) for x, shape, w, _ in (call.args for call in calls) if w is not None]
     assert weights
     assert all(w.shape == x.shape[-1:] for x, w in weights)
+
+
+def test_calls_have_the_ranks_that_a_registered_rule_tells() -> None:
+    with torch.library._scoped_library("shardprop_samples", "DEF") as library:
+        library.define("gate(Tensor x, Tensor w, Tensor g) -> Tensor")
+        library.impl("gate", lambda x, w, g: torch.matmul(x, w) * g, "CompositeExplicitAutograd")
+        op = torch.ops.shardprop_samples.gate.default
+        with shardprop.temporary_rules():
+            shardprop.register_rule(op, "b h! k, *k n, *n -> b h n")
+            calls = Samples([op]).calls(op)
+    assert calls
+    for call in calls:
+        assert [tensor.ndim for tensor in call.tensors] == [3, 2, 1]
 
 
 def test_optimizers_are_told_of_a_scale_and_of_no_infinity() -> None:
