@@ -19,6 +19,7 @@ __all__ = ["trace"]
 
 
 def trace(
+    context: typer.Context,
     script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="A Python program.")],
     arguments: Annotated[
         list[str] | None,
@@ -76,7 +77,7 @@ def trace(
             raise ShardpropError(f"{option}: Expected a folder that is there, got {str(file)!r}.")
     if fake_ranks is not None and fake_ranks < 1:
         raise ShardpropError(f"--fake-ranks: Expected at least 1, got {fake_ranks}.")
-    _note_own_options(arguments or ())
+    _note_own_options(context, arguments or ())
     reports = os.environ.get("RANK", "0") == "0"
     with ExitStack() as stack:
         if fake_ranks is not None:
@@ -93,9 +94,10 @@ def trace(
     raise typer.Exit(code)
 
 
-def _note_own_options(arguments: Sequence[str]) -> None:
+def _note_own_options(context: typer.Context, arguments: Sequence[str]) -> None:
     """Options of ours that were written behind the script are the script's; was that meant?"""
-    options = ("--html", "--json-file", "--policy", "--topology", "--fake-ranks", "--json")
+    known = {name for parameter in context.command.params for name in parameter.opts}
+    options = {name for name in known if name.startswith("-")}  # SCRIPT and ARGS have names, too
     ours = [text for text in arguments if text.partition("=")[0] in options]
     if ours:
         typer.echo(f"Note: {', '.join(ours)} behind SCRIPT went to it; ours come before.", err=True)

@@ -42,10 +42,11 @@ def trace(
 
 
 def test_the_report_follows_what_the_script_prints(tmp_path: Path) -> None:
-    done = trace(tmp_path, SCRIPT, "--fake-ranks", "4", arguments=("--lr", "3", "--json"))
+    given = ("script", "--lr", "3", "--json")
+    done = trace(tmp_path, SCRIPT, "--fake-ranks", "4", arguments=given)
     assert done.returncode == 0, done.stderr
     printed, report = done.stdout.split("\n", 1)
-    assert printed == "printed by the script ['--lr', '3', '--json']"
+    assert printed == f"printed by the script {[*given]}"
     assert "operand self" in report
     assert "script.py:12" in report
     assert "Note: --json behind SCRIPT went to it; ours come before." in done.stderr
