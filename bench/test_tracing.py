@@ -17,10 +17,9 @@ import pytest
 import torch
 
 import shardprop
-from shardprop.demo.layout import build_layout
-from shardprop.demo.settings import MeshShape, ModelSize, Settings
 from shardprop.demo.train import Trainer, quiet_torch_advice
 
+from .trace_instructions import new_trainer
 from .training import forget
 
 _ROUNDS = 40
@@ -28,8 +27,7 @@ _ROUNDS = 40
 
 @pytest.fixture
 def trainer() -> Trainer:
-    settings = Settings(mesh=MeshShape.parse("2x2x2"), model=ModelSize())
-    return Trainer(settings, build_layout(settings.mesh), torch.float32)
+    return new_trainer()
 
 
 def _timed(trainer: Trainer, block: AbstractContextManager[Any]) -> tuple[float, Any]:

@@ -20,28 +20,31 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
+import torch
+
+import shardprop
+from shardprop.demo.layout import build_layout
+from shardprop.demo.settings import MeshShape, ModelSize, Settings
+from shardprop.demo.train import Trainer, fake_ranks, quiet_torch_advice
+
+from .training import forget
+
 KINDS = ("warm", "cold", "traced")
 FEW, MANY = 1, 7
 
 
+def new_trainer() -> Trainer:
+    """Of the model whose steps are looked at."""
+    settings = Settings(mesh=MeshShape.parse("2x2x2"), model=ModelSize())
+    return Trainer(settings, build_layout(settings.mesh), torch.float32)
+
+
 def steps(kind: str, count: int) -> None:
     """The process that is counted."""
-    import torch
-    import torch.distributed as dist
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-
-    import shardprop
-    from bench.training import forget
-    from shardprop.demo.layout import build_layout
-    from shardprop.demo.settings import MeshShape, ModelSize, Settings
-    from shardprop.demo.train import Trainer, quiet_torch_advice
-
     torch.set_num_threads(1)
-    dist.init_process_group("fake", rank=0, world_size=8, store=FakeStore())
-    settings = Settings(mesh=MeshShape.parse("2x2x2"), model=ModelSize())
-    trainer = Trainer(settings, build_layout(settings.mesh), torch.float32)
     gc.disable()
-    with quiet_torch_advice(), shardprop.enabled():
+    with fake_ranks(8), quiet_torch_advice(), shardprop.enabled():
+        trainer = new_trainer()
         trainer.step()
         for _ in range(count):
             if kind != "warm":

@@ -107,12 +107,11 @@ class Notation:
             ShardpropError: the rule does not fit the op or these arguments.
             _core.Unsupported: a size that is an expression would have to be compared.
         """
-        binding = self._binding(op)
-        call = self._call(binding, op, args, kwargs, outputs)
+        call = self._call(op, args, kwargs, outputs)
         try:
             return self._pattern.rows(*call, _CELLS)
         except _core.NotationError as error:
-            raise self._does_not_fit(binding, op, error) from None
+            raise self._does_not_fit(op, error) from None
 
     def origins(
         self,
@@ -123,7 +122,7 @@ class Notation:
     ) -> list[str]:
         """For each of the `rows` of a call the part of the rule that it follows from: ``"cutting
         k"``, ``"mark +"``, ``"row 0 of those written out"``."""
-        return self._pattern.origins(*self._call(self._binding(op), op, args, kwargs, outputs))
+        return self._pattern.origins(*self._call(op, args, kwargs, outputs))
 
     def ranks(self, op: OpOverload) -> dict[str, int]:
         """How many dims the rule gives the op's operands, of those where its text tells."""
@@ -132,13 +131,13 @@ class Notation:
 
     def _call(
         self,
-        binding: Binding,
         op: OpOverload,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         outputs: Sequence[Any] | None,
     ) -> tuple[list[Any], list[Any], bool, Sequence[Any] | None]:
         """What the core takes for a call."""
+        binding = self._binding(op)
         if binding.makes_nothing:
             outputs = ()
         elif outputs is None and self._pattern.needs_outputs:
@@ -151,9 +150,8 @@ class Notation:
             known = self._bindings[id(op)] = (op, bind_to_schema(self._pattern, op))
         return known[1]
 
-    def _does_not_fit(
-        self, binding: Binding, op: OpOverload, error: _core.NotationError
-    ) -> ShardpropError:
+    def _does_not_fit(self, op: OpOverload, error: _core.NotationError) -> ShardpropError:
+        binding = self._binding(op)
         message, _, term, element = error.args
         where = "" if term is None else f", {binding.name_of(term)}"
         where += "" if element is None else f", element {element}"

@@ -20,9 +20,11 @@ def lines(found: Discovery) -> Iterator[str]:
         yield found.registration
     ranks = " and ".join(map(str, found.ranks))
     if found.calls:
-        made = f"{max(found.calls - found.given, 0)} made from those given"
-        if found.made_up:
-            made = "all made up from the schema: for the op's own, --samples FILE"
+        made = (
+            "all made up from the schema: for the op's own, --samples FILE"
+            if found.made_up
+            else f"{max(found.calls - found.given, 0)} made from those given"
+        )
         yield f"# {found.calls} calls ({made}) on {ranks} ranks:"
         yield f"# {found.held} of {found.rows} rows hold; {found.seconds:.1f} s"
     for factor in found.factors:

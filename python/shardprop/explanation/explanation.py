@@ -65,7 +65,9 @@ class Explanation:
         if len(self.decisions) == 1:
             return decision_text(self.decisions[0], width)
         count = len(self.decisions)
-        parts = [f"{self.of}: {count} decisions, operands moved in {us_text(self.us)}{self._run()}"]
+        parts = [
+            f"{self.of}: {count} decisions, operands moved in {us_text(self.us)}{self._planned()}"
+        ]
         if count:
             parts.append(summary_text(self.decisions, every))
         else:
@@ -77,7 +79,7 @@ class Explanation:
         ]
         return "\n\n".join(parts)
 
-    def _run(self) -> str:
+    def _planned(self) -> str:
         """What the plans that run cost, where prices leave something out."""
         if not any(decision.is_priced_too_low for decision in self.decisions):
             return ""

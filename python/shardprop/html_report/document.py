@@ -58,7 +58,6 @@ def _summary(trace: dict[str, Any]) -> list[list[str]]:
     asked = summary["hits"] + summary["misses"]
     share = f"{100 * summary['hits'] / asked:.0f} % of {asked:,}" if asked else "nothing was asked"
     deciders = summary["deciders"]
-    sent = summary["collectives"]
     redistributions = summary["implicit"] + summary["explicit"]
     implicit = [each for each in trace["redistributions"] if not each["explicit"]]
     implicit_us = sum(each["count"] * each["us"] for each in implicit)
@@ -66,7 +65,7 @@ def _summary(trace: dict[str, Any]) -> list[list[str]]:
         [
             us_text(summary["us"]),
             "modelled communication",
-            f"{counted(sent, 'collective')}, {us_text(implicit_us)} implicit",
+            f"{counted(summary['collectives'], 'collective')}, {us_text(implicit_us)} implicit",
         ],
         [bytes_text(summary["wire_bytes"]), "sent by a rank", ""],
         [

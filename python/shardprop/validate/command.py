@@ -42,11 +42,9 @@ def run(request: Request, as_json: bool = False, show_missing: bool = False) -> 
     """
     start = time.monotonic()
     settings = settings_of(request)
-    registered = (
-        []
-        if request.module is None
-        else rules_registered_by(request.module, needed=not request.ops)
-    )
+    registered: list[OpOverload] = []
+    if request.module is not None:
+        registered = rules_registered_by(request.module, needed=not request.ops)
     # Before the names are looked up: the file may be what brings the ops.
     own = None if request.samples is None else generator_of_calls(request.samples)
     ops = ops_of(request, registered)

@@ -145,7 +145,7 @@ class _Filling:
             return torch.tensor(_SCALARS[name], dtype=torch.float32)
         shape = self.shape[-1:] if name in self._of_last_dim else self.shape
         if name in self.ranks:
-            shape = (*self.shape[-1:],) * self.ranks[name]
+            shape = (self.shape[-1],) * self.ranks[name]
         dtype = self.dtypes[min(self._tensors, 1)]
         self._tensors += 1
         if dtype == torch.bool:

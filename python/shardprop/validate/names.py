@@ -81,16 +81,17 @@ def _names_of(op: OpOverload) -> list[str]:
 def _suggestion(wanted: str) -> str:
     """What may have been meant: an op of a file that is not imported, or one of a similar name."""
     ops = [*_torch.all_ops()]
+    namespaces = {op.namespace for op in ops}
     namespace, dot, _ = wanted.partition(".")
     known = {name for op in ops for name in _names_of(op)[1::2]}
     # Overloads of aten may be named without it.
-    heads = {op.namespace for op in ops} | {name.partition(".")[0] for name in known}
+    heads = namespaces | {name.partition(".")[0] for name in known}
     if dot and namespace not in heads:
         return (
             f" No op of {namespace!r} is known: an op of yours is, once its file is imported "
             "(--module FILE on the command line)."
         )
-    if dot and namespace != "aten" and namespace in {op.namespace for op in ops}:
+    if dot and namespace in namespaces - {"aten"}:
         known = {name for name in known if name.startswith(f"{namespace}.")}
     close = difflib.get_close_matches(wanted, known, n=4, cutoff=0.6)
     return f" Close to it: {', '.join(close)}." if close else ""

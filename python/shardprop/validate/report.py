@@ -97,7 +97,7 @@ def print_reports(
     if len(listed) < len(reports):
         console.print(f"and {len(reports) - len(listed)} ops of which nothing was found")
     for report in listed:
-        advice = _advice(report, files, show_missing and bool(report.missing))
+        advice = _advice(report, show_missing, files)
         for line in (*_details(report, show_missing, scripts or {}), *advice):
             console.print(line, markup=False, soft_wrap=True)
     console.print()
@@ -148,10 +148,11 @@ def _left_out(report: OpReport) -> Iterator[str]:
         yield f"  and for {counted(len(reasons) - _REASONS, 'more reason')} (--json has all)"
 
 
-def _advice(report: OpReport, files: str, shows_missing: bool) -> Iterator[str]:
+def _advice(report: OpReport, show_missing: bool, files: str) -> Iterator[str]:
     """Where somebody's own rule is wrong or lacks rows, or there is none, one can be looked for."""
     discover = f"shardprop discover {report.op}{files}"
-    if (report.unsound or shows_missing) and report.rule == "registered rule":
+    shown = report.unsound or (show_missing and report.missing)
+    if shown and report.rule == "registered rule":
         yield f"  which rows hold: {discover} --diff"
     elif report.rule == "none" and not report.error:
         yield f"  it has no rule; to have one found: {discover}"

@@ -47,10 +47,10 @@ class Finding:
         mesh: Sizes of the mesh dims.
         call: The call, shapes and dtypes for tensors.
         reason: What differed, or the error of a rank.
-        origins: Of each row the part of a rule in the notation that it follows from, as ``"mark
-            +"``; of other rules nothing.
         repro: A Python script that shows it with torch, and what defines an op of your own.
         raises: An unsound row on which a rank raises: a program stops, and computes nothing wrong.
+        origins: Of each row the part of a rule in the notation that it follows from, as ``"mark
+            +"``; of other rules nothing.
     """
 
     kind: Literal["unsound", "missing"]

@@ -50,6 +50,15 @@ def test_an_op_of_a_file_as_json() -> None:
     assert op["ranks"] == [2, 3]
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_where_calls_were_made_up_the_text_says_so() -> None:
+    code, text = _run("discovered::gated_rowscale", "--module", FILE, "--time-limit", "20")
+    assert "all made up from the schema: for the op's own, --samples FILE" in text
+    code, text = _run("discovered::gated_rowscale", "--module", FILE, "--samples", FILE)
+    assert code == 0
+    assert "made from those given" in text and "made up" not in text
+
+
 def test_an_unknown_op_makes_no_sense() -> None:
     code, text = _run("no_such_op")
     assert code == 2

@@ -64,6 +64,14 @@ def test_of_a_namespace_that_nothing_is_known_of_the_file_is_asked_for(name: str
         ops_named([name])
 
 
+def test_of_a_namespace_of_the_programs_only_its_ops_are_close() -> None:
+    with torch.library._scoped_library("shardprop_named", "DEF") as library:
+        library.define("gated_proj(Tensor x) -> Tensor")
+        with pytest.raises(UnknownOpError) as caught:
+            ops_named(["shardprop_named::gated_pr"])
+    assert str(caught.value).endswith(" Close to it: shardprop_named.gated_proj.")
+
+
 def test_a_pattern_that_nothing_has_is_refused() -> None:
     with pytest.raises(UnknownOpError, match=r"Expected a pattern .*, got 'nothing\*'"):
         ops_named(["nothing*"])
