@@ -11,6 +11,7 @@ from torch.distributed.tensor._redistribute import (
 )
 
 from shardprop import _torch
+from shardprop._torch import flattened
 
 
 def mesh_over(*sizes: int) -> DeviceMesh:
@@ -73,10 +74,10 @@ def test_nothing_is_held_of_a_mesh_that_is_gone() -> None:
     mesh._flatten()
     assert _torch.flattened_groups(mesh)
     key = id(mesh)
-    assert key in _torch._flattened
+    assert key in flattened._flattened
     del mesh
     gc.collect()
-    assert key not in _torch._flattened
+    assert key not in flattened._flattened
 
 
 def test_the_programs_wish_not_to_merge_is_known() -> None:

@@ -1,0 +1,176 @@
+"""The adapter: the ONLY package that touches private names and attributes of torch.
+
+One file per theme. What differs between torch versions is decided in `version`, by looking at what
+the installed torch has; the rest of the package gets plain functions and constants.
+"""
+
+from . import core_setup  # runs once: the core must know torch's types before anything asks it
+from .caches import clear_torch_caches, decision_cache, decision_cache_stats, forget_decisions
+from .collectives import (
+    all_gather_single,
+    all_reduce,
+    all_to_all,
+    all_to_all_single,
+    chunk,
+    exchange,
+    gather,
+    local_offset,
+    local_size,
+    partition,
+    reduce,
+    reduce_scatter,
+    reduce_scatter_single,
+    shard_dim_alltoall,
+    wait_tensor,
+    waited,
+)
+from .compiling import are_we_tracing, hide_from_dynamo, may_be_symbolic, plans_for_any_rank
+from .decompositions import (
+    decomposition_mesh,
+    decomposition_of,
+    decomposition_tree_map,
+    ensure_decomposition_schema_info,
+    has_decomposition,
+    registered_decomposition,
+)
+from .dispatch import (
+    MovedOperand,
+    handler_around_propagation,
+    handlers_instead_of_propagation,
+    moved_for,
+)
+from .flattened import (
+    flatten_dims,
+    flatten_mesh,
+    flattened_groups,
+    flattened_mesh,
+    groups_to_flatten,
+)
+from .mesh import (
+    coordinate_in,
+    coordinate_on,
+    mesh_of,
+    named_root_dims,
+    real_mesh,
+    root_dims,
+    root_mesh,
+)
+from .metadata import VALUES_NEEDED, fake_mode_lock, torch_output_meta, validate_meta_count
+from .modes import (
+    dispatch_state,
+    is_autocast_on,
+    kernel_state,
+    no_dispatch,
+    no_mode_dispatch,
+    no_modes,
+    no_torch_function,
+    outside_dispatch,
+    python_chooses_kernels,
+    without_random_state,
+)
+from .ops import (
+    all_ops,
+    comes_apart_above,
+    flop_formula,
+    has_autocast_kernel,
+    has_custom_fake_kernel,
+    has_metadata_kernel,
+    overload_of_definition,
+    takes_numbers_as_tensors,
+)
+from .patches import foreign_patches
+from .planner import (
+    forces_a_planner,
+    forces_graph_plan,
+    forget_plans,
+    graph_plan_wanted,
+    merged_steps,
+    merging_disabled,
+)
+from .pricing import (
+    TransformInfo,
+    index_of_least_cost,
+    install_cost,
+    install_pricing,
+    local_gigabytes,
+    mesh_topology,
+    torch_gen_transform_infos,
+    torch_gen_transform_infos_non_cached,
+    torch_redistribute_cost,
+    transition_cost,
+    uninstall_pricing,
+)
+from .propagation import propagator, torch_propagate
+from .ranks import (
+    all_ranks_at_once,
+    as_one_tensor,
+    in_local_tensor_mode,
+    make_fake_process_group,
+    no_local_tensors,
+    on_each_rank,
+    tensors_of_ranks,
+)
+from .redistribution import (
+    install_redistribute,
+    installed_redistribute,
+    is_redistributed_here,
+    recorded_redistribution,
+    torch_redistribute,
+    uninstall_redistribute,
+    unwatch_redistributions,
+    watch_redistributions,
+)
+from .registries import (
+    OPS_PACKAGE,
+    before_registrations,
+    elementwise_overload,
+    full_mesh_strategies,
+    strategy_schema,
+)
+from .sampling import opinfos
+from .specs import is_evenly_shardable, is_shardable, layout_of, local_matrix, local_shape
+from .symbolic import (
+    DataDependentError,
+    free_symbols,
+    split_factor_has_hint,
+    split_factors_match,
+    statically_known_true,
+)
+from .tracing import (
+    annotate_debug_mode,
+    autograd_node,
+    next_autograd_number,
+    record_artifact,
+    records_structured_trace,
+)
+from .trees import tree_flatten, tree_leaves, tree_unflatten
+from .types import (
+    REDUCE_OPS,
+    DeviceMesh,
+    DTensor,
+    DTensorSpec,
+    FakeTensor,
+    FakeTensorMode,
+    IntLike,
+    NormPartial,
+    OpOverload,
+    OpOverloadPacket,
+    OpSchema,
+    OutputSharding,
+    Partial,
+    Placement,
+    Replicate,
+    RuntimeSchemaInfo,
+    Shard,
+    ShardingPlaceholder,
+    ShardOrderEntry,
+    SingleDimStrategyInfo,
+    StridedShard,
+    SymInt,
+    TensorMeta,
+    TorchDispatchMode,
+    dtensor_of,
+    mask_partial,
+    norm_partial,
+)
+from .version import IS_215_OR_LATER

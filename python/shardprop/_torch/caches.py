@@ -1,0 +1,39 @@
+"""torch's caches of decisions, plans and metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.distributed.tensor import _sharding_prop as _prop
+
+from .planner import forget_plans
+from .propagation import propagator
+from .types import FakeTensorMode, OpSchema, OutputSharding
+
+
+def forget_decisions() -> None:
+    """Clear torch's caches of decisions, in Python and in its C++ dispatcher."""
+    # As torch.distributed.tensor.debug does it; to import that takes half a second, for Inductor.
+    propagator().propagate_op_sharding.cache_clear()
+    torch._C._clear_DTensor_sharding_propagator_cache()
+
+
+def decision_cache(propagate: Callable[[OpSchema], OutputSharding]) -> Any:
+    """torch's cache around a function that decides."""
+    return _prop.LocalLRUCache(propagate)
+
+
+def clear_torch_caches() -> None:
+    """Forget every decision, plan and output metadata that torch holds, as in a new process."""
+    forget_decisions()
+    propagator()._propagate_tensor_meta_cached.cache_clear()
+    FakeTensorMode.cache_clear()
+    forget_plans()
+
+
+# Hits and misses of the cache in torch's C++ dispatcher, of this thread, since it was cleared.
+decision_cache_stats: Callable[[], tuple[int, int]] = (
+    torch._C._get_DTensor_sharding_propagator_cache_stats
+)

@@ -1,0 +1,74 @@
+"""torch's dispatcher of DTensor ops: its special handlers, and for whom it moves an operand."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import Any, NamedTuple
+
+from torch.distributed.tensor import _dispatch
+
+from .types import DTensor, OpOverload
+
+# The handlers of torch's dispatcher that ask the propagator and do something more around it.
+_ASKING_HANDLERS = frozenset(
+    getattr(_dispatch, name)
+    for name in ("argminmax_handler", "convolution_handler", "convolution_backward_handler")
+)
+_ASKING_CODES = frozenset(handler.__code__ for handler in _ASKING_HANDLERS)
+
+
+def handlers_instead_of_propagation() -> Mapping[OpOverload, Callable[..., Any]]:
+    """Ops that torch's dispatcher hands to a function which asks for no decision about them."""
+    handlers = DTensor._op_dispatcher._custom_op_handlers
+    return {op: handler for op, handler in handlers.items() if handler not in _ASKING_HANDLERS}
+
+
+def handler_around_propagation(op: OpOverload) -> Callable[..., Any] | None:
+    """The function that torch's dispatcher hands an op to, and that asks for a decision: it moves
+    operands by itself, if at all, not as the decision says. None for other ops."""
+    handler = DTensor._op_dispatcher._custom_op_handlers.get(op)
+    return handler if handler in _ASKING_HANDLERS else None
+
+
+class MovedOperand(NamedTuple):
+    """What torch's dispatcher redistributes for an op.
+
+    Attributes:
+        op: The overload.
+        args: Its arguments, flat, with specs in place of tensors.
+        tree: Where in the op's lists they belong; None if none is in a list.
+        place: Which of `args` is moved.
+    """
+
+    op: OpOverload
+    args: Sequence[Any]
+    tree: Any
+    place: int
+
+
+_MOVING_CODE = type(DTensor._op_dispatcher).redistribute_local_args.__code__
+
+
+def moved_for(depth: int, is_users: Callable[[str], bool]) -> MovedOperand | OpOverload | None:
+    """For whom the function `depth` frames up redistributes: an operand of an op, or an op one of
+    whose handlers moves something by itself, or None: the program asked for it.
+
+    None of torch's functions between calls code of the user's: a frame of the user's ends the
+    search.
+    """
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        if code is _MOVING_CODE:
+            found = frame.f_locals
+            moved = found["op_info"]
+            op = found["suggested_input_schema"].op
+            return MovedOperand(op, moved.flat_args_schema, moved.args_tree_spec, found["i"])
+        if code in _ASKING_CODES:
+            return frame.f_locals["op_call"]  # type: ignore[no-any-return]
+        if is_users(code.co_filename):
+            return None
+        frame = frame.f_back
+    return None

@@ -1,0 +1,77 @@
+"""Device meshes: where this rank is in one, and which mesh one was cut from."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from torch.distributed.tensor import _utils
+
+from .flattened import found_by_layout
+from .ranks import in_local_tensor_mode
+from .types import DeviceMesh, OpOverload, OpSchema
+from .version import args_with_mesh
+
+
+def coordinate_in(mesh: DeviceMesh) -> Sequence[int] | None:
+    """Where this rank is in a mesh; None if it is not. In LocalTensorMode it is everywhere."""
+    if not mesh._is_current_rank_part_of_mesh():
+        return None
+    return [0] * mesh.ndim if in_local_tensor_mode() else list(mesh.get_coordinate())  # type: ignore[arg-type]
+
+
+def mesh_of(schema: OpSchema) -> DeviceMesh:
+    """The mesh that computes; as torch finds it.
+
+    Raises:
+        ValueError: no operand has one.
+    """
+    return _utils.try_find_mesh_from_args(schema.op, args_with_mesh(schema))
+
+
+def real_mesh(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DeviceMesh:
+    """The mesh of a decomposed op; every torch looks among its keyword arguments too.
+
+    Raises:
+        ValueError: no operand has one.
+    """
+    return _utils.try_find_mesh_from_args(op, (*args, *kwargs.values()))
+
+
+def coordinate_on(mesh: DeviceMesh, mesh_dim: int) -> int:
+    """This rank's place on a mesh dim; in LocalTensorMode an int that each rank has its own of."""
+    return mesh._sym_get_coordinate(mesh_dim)  # type: ignore[return-value]
+
+
+def root_mesh(mesh: DeviceMesh) -> DeviceMesh:
+    """The mesh that a mesh was cut from or flattened in; itself if it was made as it is."""
+    return mesh._get_root_mesh()
+
+
+def root_dims(mesh: DeviceMesh) -> tuple[tuple[int, ...] | None, ...]:
+    """For each mesh dim the ascending dims of the root mesh that it is made of: one, or those that
+    were flattened into it, without those of size 1 among them. None where that cannot be told."""
+    root = root_mesh(mesh)
+    if root is mesh:
+        return tuple((mesh_dim,) for mesh_dim in range(mesh.ndim))
+    if mesh.mesh_dim_names is None:
+        return (None,) * mesh.ndim
+    return tuple(named_root_dims(root, name) for name in mesh.mesh_dim_names)
+
+
+def named_root_dims(root: DeviceMesh, name: str) -> tuple[int, ...] | None:
+    """The ascending dims of a root mesh that a name stands for: its own, or a flattened mesh's."""
+    names = root.mesh_dim_names or ()
+    if name in names:
+        return (names.index(name),)
+    flat = root._flatten_mapping.get(name)
+    if flat is None:
+        return None
+    active = [mesh_dim for mesh_dim in range(root.ndim) if root.size(mesh_dim) > 1]
+    for count in range(1, len(active) + 1):
+        for mesh_dims in itertools.combinations(active, count):
+            found = found_by_layout(root, mesh_dims)
+            if found is not None and found._layout == flat._layout:
+                return mesh_dims
+    return None

@@ -1,0 +1,126 @@
+"""Calls that skip what the program has put around ops, and the settings that ops depend on."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import torch
+from torch.distributed.tensor import _random
+from torch.utils import _mode_utils
+from torch.utils._python_dispatch import _disable_current_modes
+
+from .planner import forces_graph_plan
+
+no_dispatch = _mode_utils.no_dispatch
+
+
+class _NoRandomState:
+    """In the place of what gives each rank its random numbers: it leaves the generator alone."""
+
+    distribute_region_enabled = False
+
+    def _distribute_region(self, *_: object, **__: object) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+@contextmanager
+def without_random_state() -> Iterator[None]:
+    """Random ops on DTensors draw from the generator as it is in the block, whatever a rank holds.
+
+    torch would make what gives each rank its numbers when it meets the first such op, and have the
+    ranks agree on a seed, which is a collective.
+    """
+    before = _random._rng_tracker
+    _random._rng_tracker = _NoRandomState()  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        _random._rng_tracker = before
+
+
+_OUTSIDE = (
+    torch._C._dispatch_tls_local_include_set(),
+    torch._C._dispatch_tls_local_exclude_set(),
+)
+_KEY = torch._C.DispatchKey
+_ABOVE_KERNELS = (
+    *(_KEY.Python, _KEY.PythonTLSSnapshot, _KEY.PreDispatch),
+    *(_KEY.Functionalize, _KEY.FuncTorchDynamicLayerFrontMode),
+    *(_KEY.AutogradFunctionality, _KEY.ADInplaceOrView),
+)
+_KERNELS_ONLY = (
+    _OUTSIDE[0],
+    functools.reduce(operator.or_, map(torch._C.DispatchKeySet, _ABOVE_KERNELS), _OUTSIDE[1]),
+)
+_TRACERS_KERNELS_ONLY = (
+    _KERNELS_ONLY[0] | torch._C.DispatchKeySet(_KEY.PythonDispatcher),
+    _KERNELS_ONLY[1],
+)
+
+
+def no_modes() -> AbstractContextManager[object]:
+    """No mode of the program (fake tensors, proxies, counters) sees the block."""
+    return _disable_current_modes()
+
+
+@contextmanager
+def outside_dispatch() -> Iterator[None]:
+    """As if no op, mode or inference mode were under way: composite ops come apart first."""
+    with no_modes(), torch._C._ForceDispatchKeyGuard(*_OUTSIDE), torch.inference_mode(False):
+        yield
+
+
+def no_mode_dispatch() -> AbstractContextManager[object]:
+    """A call goes straight to its kernel: no mode, transform, tracer or autograd sees it.
+
+    A tracer may have put torch's dispatcher in Python to work, which prefers kernels in Python:
+    they can have other strides for dims of size 1, and refuse more. Then it goes on to choose.
+    """
+    keys = _TRACERS_KERNELS_ONLY if python_chooses_kernels() else _KERNELS_ONLY
+    return torch._C._ForceDispatchKeyGuard(*keys)
+
+
+def python_chooses_kernels() -> bool:
+    """Has a tracer put torch's dispatcher in Python to work?"""
+    return torch._C._dispatch_tls_is_dispatch_key_included(_KEY.PythonDispatcher)
+
+
+def kernel_state() -> tuple[object, ...]:
+    """What of the program's settings a meta kernel may read, or which kernel it is."""
+    return (
+        torch.get_default_dtype(),
+        torch.is_inference_mode_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        python_chooses_kernels(),
+    )
+
+
+def no_torch_function() -> AbstractContextManager[object]:
+    """No function mode (a default device is one) sees a call; half the price of the public one."""
+    return torch._C.DisableTorchFunction()
+
+
+def is_autocast_on() -> bool:
+    """Would autocast change ops now? Not while an op runs that it has changed already."""
+    return torch._C._is_any_autocast_enabled()
+
+
+def dispatch_state() -> tuple[object, ...]:
+    """What a decomposition depends on beside its arguments.
+
+    Inside a DTensor op autograd is out of the way, and composite ops reach a mode whole; asked from
+    outside, they come apart first.
+    """
+    return (
+        torch._C._dispatch_tls_local_exclude_set().raw_repr(),
+        torch._C._dispatch_tls_local_include_set().raw_repr(),
+        torch.is_inference_mode_enabled(),
+        torch.is_grad_enabled(),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        forces_graph_plan(),
+    )

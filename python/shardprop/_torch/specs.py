@@ -1,0 +1,65 @@
+"""What torch reads from a DTensorSpec."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch.distributed.tensor import _utils
+from torch.distributed.tensor._ops import utils as _ops_utils
+
+from .. import _core
+from .types import DTensorSpec, Placement, Shard, ShardOrderEntry, StridedShard
+
+
+def is_shardable(shape: Sequence[Any], spec: Any, allow_unbacked: bool | None) -> bool:
+    """torch's test of shardability, with its guards; of `spec` it reads placements and mesh."""
+    return _ops_utils.is_tensor_shardable(shape, spec, allow_unbacked)
+
+
+def is_evenly_shardable(spec: DTensorSpec, placements: tuple[Placement, ...]) -> bool:
+    """torch's test for shards of one size; of `spec`, if it had these placements."""
+    wanted = DTensorSpec(spec.mesh, placements, tensor_meta=spec.tensor_meta)
+    return _ops_utils.is_tensor_evenly_shardable(spec.shape, wanted)
+
+
+def local_shape(spec: DTensorSpec) -> tuple[int, ...]:
+    """What this rank holds of a tensor; torch looks at no shard order here."""
+    shape, _ = _utils.compute_local_shape_and_global_offset(
+        spec.shape, spec.mesh, spec.placements, skip_offset=True
+    )
+    return tuple(shape)
+
+
+def local_matrix(spec: DTensorSpec) -> tuple[Sequence[int], Sequence[int], int]:
+    """Shape and stride of this rank's shard, and the bytes of an element."""
+    if spec.tensor_meta is None:
+        raise _core.Unsupported("operand without tensor metadata")
+    shape, _ = _utils.compute_local_shape_and_global_offset(
+        spec.tensor_meta.shape, spec.mesh, spec.placements, skip_offset=True
+    )
+    stride = _utils.compute_local_stride(spec.tensor_meta.stride, shape)
+    return shape, stride, spec.tensor_meta.dtype.itemsize
+
+
+def layout_of(
+    spec: DTensorSpec,
+) -> tuple[tuple[Placement, ...], tuple[tuple[int, tuple[int, ...]], ...]]:
+    """The placements and the shard order of a spec, strided shards read as the spec says.
+
+    Where they stand for a shard order they come back as plain shards in that order; if there is no
+    such order, they stay, and cut from left to right.
+    """
+    if not spec.use_strided_shard_as_shard_order:
+        return spec.placements, _plain_order(spec.shard_order)
+    order = DTensorSpec._maybe_convert_StridedShard_to_shard_order(spec.placements, spec.mesh)
+    if order is None:
+        return spec.placements, ()
+    plain = (Shard(p.dim) if isinstance(p, StridedShard) else p for p in spec.placements)
+    return tuple(plain), _plain_order(order)
+
+
+def _plain_order(
+    order: Sequence[ShardOrderEntry] | None,
+) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    return tuple((entry.tensor_dim, tuple(entry.mesh_dims)) for entry in order or ())

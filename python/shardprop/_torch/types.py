@@ -1,0 +1,77 @@
+"""The types of torch that the package works with, and values of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import SymInt
+from torch._ops import OpOverload, OpOverloadPacket
+from torch._subclasses import FakeTensor, FakeTensorMode
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard, _op_schema
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
+from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
+from torch.distributed.tensor._ops import _math_ops
+from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
+from torch.distributed.tensor.placement_types import _MaskPartial
+from torch.distributed.tensor.placement_types import _StridedShard as StridedShard
+from torch.utils._python_dispatch import TorchDispatchMode
+
+__all__ = [
+    "REDUCE_OPS",
+    "DTensor",
+    "DTensorSpec",
+    "DeviceMesh",
+    "FakeTensor",
+    "FakeTensorMode",
+    "IntLike",
+    "NormPartial",
+    "OpOverload",
+    "OpOverloadPacket",
+    "OpSchema",
+    "OutputSharding",
+    "Partial",
+    "Placement",
+    "Replicate",
+    "RuntimeSchemaInfo",
+    "Shard",
+    "ShardOrderEntry",
+    "ShardingPlaceholder",
+    "SingleDimStrategyInfo",
+    "StridedShard",
+    "SymInt",
+    "TensorMeta",
+    "TorchDispatchMode",
+    "dtensor_of",
+    "mask_partial",
+    "norm_partial",
+]
+
+IntLike = (int, torch.SymInt)
+
+# Stands for any kind of sharding in a rule's rows.
+ShardingPlaceholder = _single_dim._ShardingPlaceholder
+
+# An entry of torch's registry of single-dim rules, and what its cache keys are made from.
+SingleDimStrategyInfo = _single_dim._SingleDimStrategyInfo
+RuntimeSchemaInfo = _op_schema.RuntimeSchemaInfo
+NormPartial = _math_ops._NormPartial
+
+# In the order of the core's numbers for them.
+REDUCE_OPS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")
+
+
+def norm_partial(order: float) -> Partial:
+    """What a p-norm of shards leaves pending, p being neither 0 nor infinite."""
+    return _math_ops._NormPartial(norm_type=order)
+
+
+def mask_partial(shape: Sequence[int], dim: int) -> Placement:
+    """What is pending where each rank looked up its own shard of `dim` and masked the rest."""
+    return _MaskPartial(offset_shape=shape, offset_dim=dim)  # type: ignore[no-untyped-call]
+
+
+def dtensor_of(local_tensor: torch.Tensor, spec: DTensorSpec) -> DTensor:
+    """What a rank holds, as a DTensor without a gradient."""
+    return DTensor(local_tensor.detach(), spec, requires_grad=False)  # type: ignore[no-untyped-call]
