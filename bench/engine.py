@@ -22,8 +22,9 @@ from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
 from shardprop import _torch, registry
-from shardprop.decision import question_of
 from shardprop.engine import answer, prepare
+from shardprop.question import question_of
+from shardprop.rules.rule import rule_of_entry
 
 aten = torch.ops.aten
 R, P, S = Replicate(), Partial(), Shard
@@ -60,11 +61,12 @@ def engine(op: Any, args: tuple[Any, ...], rows: list[list[Any]] | None = None) 
     schema = registry.op_schema(op, args, {})
     meta = _torch.propagator()._propagate_tensor_meta_non_cached(schema)
     strategy_schema = _torch.propagator()._wrap_with_op_strategy(schema)
-    rule = registry.single_dim_rule(op) or registry.single_dim_rule(aten.mm.default)
+    rule = registry.single_dim_entry(op) or registry.single_dim_entry(aten.mm.default)
     if rows is None:
         rows = rule.func(op, strategy_schema.args_meta, strategy_schema.kwargs_meta)
     fixed = dataclasses.replace(rule, func=lambda *_: list(rows))
-    question = question_of(schema, meta, rule)
+    listed = rule_of_entry(fixed)
+    question = question_of(schema, meta, listed.mesh(schema))
 
     def torch_alone() -> Answer:
         expand = _expand_single_dim_strategy_to_mesh(question.mesh, strategy_schema, fixed, meta)
@@ -72,7 +74,7 @@ def engine(op: Any, args: tuple[Any, ...], rows: list[list[Any]] | None = None) 
         chosen = _select_min_cost_strategy(strategies, schema)
         return tuple(spec.placements for spec in chosen.input_specs)
 
-    prepared = prepare(question, fixed)
+    prepared = prepare(question, listed)
 
     def ours() -> Answer:
         return answer(prepared).operands

@@ -17,10 +17,11 @@ from torch.distributed.tensor._redistribute import use_min_cost_redistribution_p
 
 import shardprop
 from shardprop import _torch
-from shardprop.decision import question_of, rule_of
 from shardprop.engine import prepare
 from shardprop.metadata import output_meta
 from shardprop.policy_settings import exact_planner
+from shardprop.question import question_of
+from shardprop.route import route_of
 
 from .conftest import MESHES, TORCH_ROUNDS
 from .engine import P, R, S, aten, engine, spec_of, spread
@@ -80,8 +81,8 @@ def test_optimal_decision(who: str, name: str, ndim: int, mesh_of: Any, run: Any
         return
     planner = exact_planner("h100-nvlink")
     schema = shardprop.registry.op_schema(op, specs, {})
-    rule = rule_of(op)
-    question = question_of(schema, output_meta(schema), rule)
+    rule = route_of(op).rule
+    question = question_of(schema, output_meta(schema), rule.mesh(schema))
     prepared = prepare(question, rule)
     choice = run(lambda: planner.choose(question, prepared), 100, group)
     theirs = [

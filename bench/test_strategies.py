@@ -44,7 +44,7 @@ def expanded(mesh: DeviceMesh, args: tuple[DTensorSpec, ...]) -> OpStrategy:
     schema = OpSchema(op, wrapped, {}, schema_info=info)
     meta = output_meta(OpSchema(op, args, {}, schema_info=info))
     expand = single_dim_strategy._expand_single_dim_strategy_to_mesh(
-        mesh, schema, registry.single_dim_rule(op), meta
+        mesh, schema, registry.single_dim_entry(op), meta
     )
     return expand(op, schema.args_meta, schema.kwargs_meta)
 

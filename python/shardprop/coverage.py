@@ -1,5 +1,5 @@
 """Who decides each op while shardprop is enabled: the ops are torch's, the answers those of
-`decision`, both read at the moment of use."""
+`route`, both read at the moment of use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import torch
 
 from . import _torch, registry
 from ._torch import OpOverload
-from .decision import rule_of
 from .metadata import OpClass, class_of
 from .op_facts import op_facts
-from .registered import RegisteredRule
+from .route import Route, Who, route_of
+from .rules.rule import Origin
 
 __all__ = ["EXCEPTIONS", "Coverage", "Decider", "OpCoverage", "coverage"]
 
@@ -140,7 +140,7 @@ def coverage(begin: Callable[[str], None] = lambda _: None) -> Coverage:
     tensor never meets a DTensor).
     """
     begin("looking for ops")
-    ops = registry.ops_with_a_rule() | set(_torch.handlers_instead_of_propagation())
+    ops = registry.ops_with_a_rule() | _torch.ops_handled_instead()
     ops |= {op for op in _torch.all_ops() if _may_decompose(op)}
     begin("who decides them")
     return Coverage(tuple(sorted(_covered(ops), key=lambda op: op.op)))
@@ -151,23 +151,33 @@ def _may_decompose(op: OpOverload) -> bool:
 
 
 def _covered(ops: Iterable[OpOverload]) -> Iterable[OpCoverage]:
-    handlers = _torch.handlers_instead_of_propagation()
     for op in ops:
-        handler = handlers.get(op)
-        if handler is not None:
-            decider, how = Decider.CUSTOM_HANDLER, getattr(handler, "__name__", repr(handler))
-        else:
-            decider, how = _who_decides(op)
-        yield OpCoverage(str(op), decider, how, _torch.comes_apart_above(op), class_of(op))
+        found = route_of(op)
+        composite = _torch.comes_apart_above(op)
+        yield OpCoverage(str(op), _decider(found), _how(found), composite, class_of(op))
 
 
-def _who_decides(op: OpOverload) -> tuple[Decider, str | None]:
-    rule = rule_of(op)
-    if isinstance(rule, RegisteredRule):
-        return Decider.REGISTERED_RULE, rule.place
-    if rule is not None:
-        is_torchs = rule is registry.single_dim_rule(op)
-        return (Decider.CORE_RULE if is_torchs else Decider.OWN_RULE), None
-    if _torch.has_decomposition(op):
-        return Decider.DECOMPOSITION, None
-    return Decider.FALLBACK, registry.why_no_single_dim_rule(op)
+_OF_CORE = {
+    Origin.TORCH: Decider.CORE_RULE,
+    Origin.SHARDPROP: Decider.OWN_RULE,
+    Origin.REGISTERED: Decider.REGISTERED_RULE,
+}
+_OTHERS = {
+    Who.DECOMPOSITION: Decider.DECOMPOSITION,
+    Who.HANDLER: Decider.CUSTOM_HANDLER,
+    Who.READ_OUT: Decider.OWN_RULE,
+    Who.TORCH: Decider.FALLBACK,
+}
+
+
+def _decider(found: Route) -> Decider:
+    return _OTHERS[found.who] if found.rule is None else _OF_CORE[found.rule.origin]
+
+
+def _how(found: Route) -> str | None:
+    if found.handler is not None:
+        return getattr(found.handler, "__name__", repr(found.handler))
+    if found.rule is not None:
+        is_registered = found.rule.origin is Origin.REGISTERED
+        return found.facts.where if is_registered else None
+    return found.way.value if found.who is Who.TORCH and found.way is not None else None

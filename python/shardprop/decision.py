@@ -1,164 +1,135 @@
-"""The decision of one op: its rule, its question, and the answer as torch executes it."""
+"""The decision of one op by its rule: the questions that it puts, and the answers as torch's
+dispatcher executes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import sys
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from . import _core, _torch, engine, registry
-from ._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, OutputSharding
-from .engine import Choice, GivenRows, NoStrategyError, OutputMeta, Question
-from .errors import ShardpropError
-from .lists import Choose, Elements, decide_list_op, is_tensor_list
+from . import _core, _torch, registry
+from ._torch import OpSchema, OutputSharding
+from .decomposition.knowing import torch_propagate_knowing
+from .lists import ListQuestion, is_list_op
+from .logs import declined_inside
 from .metadata import output_meta
-from .op_facts import op_facts
-from .operands import operands_of
 from .outputs import output_sharding
-from .policy import Policy
-from .rules import FollowRule, RowRule, own_rule
+from .question import Choice, NoStrategyError, OutputMeta, Placed, Question, question_of
+from .route import Route, Who, decomposer, route
+from .rules.rule import Rule, Terms
 
-__all__ = [
-    "ReadOut",
-    "ask",
-    "decide",
-    "is_list_op",
-    "is_own",
-    "question_of",
-    "refuse_misfit",
-    "rule_of",
-]
+__all__ = ["DECLINED", "Asked", "asked_of", "decide", "decide_by_torch", "read_out"]
 
-# What the body of a rule of ours raises on arguments that it does not expect.
-_UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
+# What the core leaves an op to torch for.
+DECLINED = (_core.Unsupported, _core.RuleError, NoStrategyError)
 
 
-class ReadOut:
-    """The rule of an op that reads a number out of a tensor: nothing is placed, nothing moves."""
+class Asked(Protocol):
+    """What one op asks."""
+
+    @property
+    def questions(self) -> Sequence[Question]:
+        """One; of a list op one for each kind of element."""
+
+    def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
+        """The decision of the op, from the choices of its questions.
+
+        Raises:
+            _core.Unsupported: outputs and metadata do not fit; torch words that error.
+        """
+
+    def placed(self, choices: Sequence[Choice]) -> Placed:
+        """Where the choices put each output and operand, lists flattened."""
 
 
-_READ_OUT = ReadOut()
+class OpQuestion:
+    """An op that is decided as a whole."""
+
+    __slots__ = ("_schema", "questions")
+
+    def __init__(
+        self, schema: OpSchema, rule: Rule, meta_of: Callable[[OpSchema], OutputMeta]
+    ) -> None:
+        meta = meta_of(schema)
+        rule.check(schema, meta)
+        self._schema = schema
+        self.questions = (question_of(schema, meta, rule.mesh(schema)),)
+
+    def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
+        """See `Asked.sharding`."""
+        return output_sharding(self._schema, self.questions[0], choices[0])
+
+    def placed(self, choices: Sequence[Choice]) -> Placed:
+        """See `Asked.placed`."""
+        choice = choices[0]
+        return Placed(choice.outputs, choice.operands, tuple(choice.operand_costs), choice.cost)
 
 
-def rule_of(op: OpOverload) -> Any | None:
-    """torch's single-dim rule for an op, or else ours; None if neither has one."""
-    if registry.is_read_out(op):
-        return _READ_OUT
-    return registry.single_dim_rule(op) or own_rule(op)
+def asked_of(
+    schema: OpSchema, rule: Rule, meta_of: Callable[[OpSchema], OutputMeta] = output_meta
+) -> Asked:
+    """What an op asks, element by element where that is how `rule` decides list ops.
 
-
-def is_own(rule: Any) -> bool:
-    """Is it a rule of ours, or the rows of a decomposition?"""
-    return isinstance(rule, (FollowRule, RowRule, GivenRows))
-
-
-def question_of(schema: OpSchema, meta: OutputMeta, rule: Any) -> Question:
-    """The question that an op which is no list op puts to the core."""
-    operands = list(schema.args_spec)
-    positional = len(operands)
-    kwargs = schema.kwargs_schema
-    if kwargs:
-        pytree = schema.schema_info is not None and schema.schema_info.needs_pytree
-        values = _torch.tree_leaves(kwargs) if pytree else kwargs.values()
-        operands += [value for value in values if isinstance(value, DTensorSpec)]
-    return Question(
-        op=schema.op,
-        rule_op=schema.op,
-        args=schema.args_schema,
-        kwargs=kwargs,
-        operands=operands,
-        positional=positional,
-        meta=meta,
-        # torch raises where there is none; the rules of its own that ours stand for do not look.
-        mesh=None if is_own(rule) else _mesh_of(schema),
-    )
-
-
-def _mesh_of(schema: OpSchema) -> DeviceMesh:
-    first = schema.args_schema[0] if schema.args_schema else None
-    return first.mesh if isinstance(first, DTensorSpec) else _torch.mesh_of(schema)
-
-
-def ask(
-    rule: Any,
-    policy: Policy,
-    choose: Callable[[Question, Any], Choice] | None = None,
-) -> Choose:
-    """How `rule` answers a question under a policy; `choose`, if given, stands in for the policy's.
-
-    The function raises what `choose` raises, and _core.Unsupported where a rule of ours does not
-    know what to make of the arguments: torch then decides, or says what is wrong with them.
+    Raises:
+        _core.Unsupported: lists that do not go together.
+        Exception: what torch raises while it computes the outputs' metadata (`meta_of`).
     """
-    choose = choose or policy.choose
-    if not is_own(rule):
-        return lambda question: choose(question, rule)
-
-    def choose_by_own_rule(question: Question) -> Choice:
-        try:
-            if not isinstance(rule, FollowRule):
-                return choose(question, rule)
-            with policy.one_decision():
-                return rule.choose(question, policy.cost)
-        except (_core.RuleError, ShardpropError):
-            raise
-        except _UNEXPECTED as error:
-            reason = f"arguments that our rule does not expect ({type(error).__name__})"
-            raise _core.Unsupported(reason) from error
-
-    return choose_by_own_rule
+    if rule.by_element and is_list_op(schema):
+        return ListQuestion(schema, rule, meta_of)
+    return OpQuestion(schema, rule, meta_of)
 
 
 def decide(
     schema: OpSchema,
-    rule: Any,
-    policy: Policy,
-    meta_of: Callable[[OpSchema], OutputMeta] | None = None,
+    rule: Rule,
+    terms: Terms,
+    meta_of: Callable[[OpSchema], OutputMeta] = output_meta,
 ) -> OutputSharding:
-    """The decision of a rule, looked up if it is held; `meta_of` gives the metadata of the outputs
-    (`output_meta` unless something else does).
+    """The core's decision.
 
     Raises:
-        _core.Unsupported, _core.RuleError, NoStrategyError: as `choose` does.
-        Exception: what torch raises while it computes the output's metadata or asks the rule.
+        _core.Unsupported, _core.RuleError, NoStrategyError: the core leaves it to torch.
+        Exception: as `asked_of` does, and what the rule function raises.
     """
-    if rule is _READ_OUT:
-        return OutputSharding(None, schema)
-    choose_one = ask(rule, policy)
-    meta_of = meta_of or output_meta
-    if is_list_op(schema) and not isinstance(rule, GivenRows):
-        elements = Elements(schema)
-        meta = elements.meta(meta_of)
-        if not is_own(rule):
-            _torch.validate_meta_count(schema, meta)
-        return decide_list_op(schema, elements, meta, choose_one)
-    meta = meta_of(schema)
-    if not is_own(rule):
-        _torch.validate_meta_count(schema, meta)
-    question = question_of(schema, meta, rule)
-    return output_sharding(schema, question, choose_one(question))
+    asked = asked_of(schema, rule, meta_of)
+    return asked.sharding([rule.choose(question, terms) for question in asked.questions])
 
 
-def refuse_misfit(schema: OpSchema, declined: Exception) -> None:
-    """Raise where torch's own code would not know what is wrong with a registered rule.
+def read_out(schema: OpSchema) -> OutputSharding:
+    """The decision of an op that reads a number out: nothing is placed, nothing moves."""
+    return OutputSharding(None, schema)
+
+
+def decide_by_torch(schema: OpSchema, found: Route, terms: Terms) -> OutputSharding:
+    """The decision of torch's own code. Its error, where it knows no way at all, is told the way to
+    a rule (a note, which Python 3.10 has none of).
 
     Raises:
-        ShardpropError: rows that are malformed, or none of which leaves an operand where it is that
-            torch's dispatcher does not move.
+        Exception: torch refuses the op.
     """
-    if isinstance(declined, _core.RuleError):
-        raise ShardpropError(f"{schema.op}: {declined}") from None
-    if not isinstance(declined, NoStrategyError):
-        return
-    operands = operands_of(schema.op, schema.args_schema, schema.kwargs_schema)
-    staying = engine.staying_operands(question_of(schema, None, None))
-    if staying:
-        names = ", ".join(repr(operands[index].name) for index in staying)
-        raise ShardpropError(
-            f"{schema.op}: Expected operands that the op can work on where they are, got no row of "
-            f"its rule that leaves {names} there. torch moves no keyword arguments, and no operand "
-            "that is written into: redistribute before the call."
-        ) from None
+    with terms.one_decision():
+        try:
+            return _torch.torch_propagate(schema)
+        except NotImplementedError as error:
+            unknown = found.rule is None and found.way is registry.TorchsWay.DECOMPOSITION
+            if unknown and sys.version_info >= (3, 11):
+                error.add_note(f"shardprop: {registry.way_to_a_rule(schema.op)}")
+            raise
 
 
-def is_list_op(schema: OpSchema) -> bool:
-    """Does torch decide it element by element?"""
-    return op_facts(schema.op).is_list_op and any(map(is_tensor_list, schema.args_schema))
+def _decide_inside(schema: OpSchema, meta: OutputMeta, terms: Terms) -> OutputSharding:
+    """The decision of a call inside a decomposition, where rows alone do not decide it."""
+    found = route(schema, terms)
+    if found.who is Who.READ_OUT:
+        return read_out(schema)
+    if found.rule is not None:
+        try:
+            return decide(schema, found.rule, terms, lambda _: meta)
+        except DECLINED as declined:
+            declined_inside(schema.op, declined)
+    with terms.one_decision():
+        return torch_propagate_knowing(schema, meta)
+
+
+# A decomposition asks for decisions, and a decision for the rows of a decomposition.
+decomposer.decide = _decide_inside

@@ -4,40 +4,39 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 from . import _core, _torch
-from ._torch import DeviceMesh, DTensorSpec, OpOverload, Placement, TensorMeta
-from .kinds import has_strided, shard_kinds
+from ._torch import DeviceMesh, DTensorSpec, TensorMeta
+from .kinds import shard_kinds
 from .meshes import core_mesh
 from .op_facts import OpFacts, op_facts
-from .registered import RegisteredRule
+from .question import (
+    Choice,
+    NoStrategyError,
+    OutputMeta,
+    Question,
+    staying_operands,
+    strided_flag,
+)
+from .rules.rule import Rows, RowsRule
 from .specs import make_spec
 from .symbolic import SymbolicSizes
 
 __all__ = [
     "Arguments",
-    "Choice",
-    "GivenRows",
-    "NoStrategyError",
-    "OutputMeta",
     "Prepared",
-    "Question",
     "Verdict",
     "answer",
     "choose",
     "chosen",
     "options",
     "prepare",
-    "staying_operands",
 ]
 
 # What a rule function is shown in the place of its arguments.
 Look = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
-
-OutputMeta = TensorMeta | Sequence[TensorMeta | None] | None
 
 # The bits of csrc/bindings/bound_problem.cpp.
 _IN_PLACE, _ALLOW_UNEVEN, _PREFERS_NO_REDISTRIBUTE, _FORCE_GRAPH = (1 << bit for bit in range(4))
@@ -65,90 +64,6 @@ _VERDICTS = {
 _NUMBERS = {bool, int, float, complex}
 
 
-class NoStrategyError(Exception):
-    """The core looked and found nothing to choose; torch says why in its own words."""
-
-
-class Question(NamedTuple):
-    """An op (or one element of a list op) with specs in place of tensors.
-
-    Attributes:
-        op: The op that was called.
-        rule_op: The op whose rule is asked: the scalar overload for an element of a list op.
-        args: Positional arguments; tensors as DTensorSpec, lists as they are.
-        kwargs: Keyword arguments, likewise.
-        operands: The specs torch counts as inputs: of `args`, then of `kwargs`.
-        positional: How many of them come from `args`.
-        meta: Metadata of the outputs.
-        mesh: The mesh to compute on where no positional operand has one.
-        is_element: One element of a list op.
-    """
-
-    op: OpOverload
-    rule_op: OpOverload
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    operands: list[DTensorSpec]
-    positional: int
-    meta: OutputMeta
-    mesh: DeviceMesh | None
-    is_element: bool = False
-
-
-@dataclass(frozen=True)
-class GivenRows:
-    """Rows without placeholders that torch expands as they are: a rule for `choose`.
-
-    In-place ops are not treated apart, and uneven shards are refused, as by torch's
-    ``expand_to_full_mesh_op_strategy`` when it is told nothing else. The all-Replicate row must be
-    among the rows.
-
-    Attributes:
-        rows: Placements of outputs and operands on one mesh dim.
-        outputs: How many of each row are outputs.
-    """
-
-    rows: list[list[Placement]]
-    outputs: int
-    different_mesh_args: None = None
-    allow_uneven_sharding: bool = False
-    allow_unbacked_sharding: bool | None = None
-
-    def func(self, op: OpOverload, args: Any, kwargs: Any) -> list[list[Placement]]:
-        """The rows, for any arguments."""
-        return self.rows
-
-
-class Choice(NamedTuple):
-    """What the core chose.
-
-    Attributes:
-        outputs: Per output its placements over the mesh; None for an output that is absent.
-        operands: Per operand the wanted placements.
-        mesh: The mesh of the outputs.
-        cost: Sum of `operand_costs` as Python sums them, in microseconds.
-        operand_costs: Microseconds to redistribute each operand.
-        nodes: Partial strategies the search looked at.
-        pinned: Operands (by index) that may live on another mesh (``different_mesh_args``).
-        is_sequence: The outputs are a sequence even if there is only one.
-        strided_is_order: What strided shards of the answer stand for where no operand has any.
-        output_cost: Microseconds that the outputs will cost later, as far as they were weighed.
-        minds_order: An operand moves also if nothing but its shard order is not the default one.
-    """
-
-    outputs: tuple[tuple[Placement, ...] | None, ...]
-    operands: tuple[tuple[Placement, ...], ...]
-    mesh: DeviceMesh
-    cost: float
-    operand_costs: list[float]
-    nodes: int
-    pinned: tuple[int, ...]
-    is_sequence: bool = False
-    strided_is_order: bool = True
-    output_cost: float = 0.0
-    minds_order: bool = False
-
-
 class Arguments:
     """One walk over the arguments: what the rule sees of them, and what torch checks first.
 
@@ -159,7 +74,7 @@ class Arguments:
 
     __slots__ = ("_rule", "args_meta", "kwargs_meta", "mesh", "pinned", "question", "tensors")
 
-    def __init__(self, question: Question, rule: Any) -> None:
+    def __init__(self, question: Question, rule: RowsRule) -> None:
         self.question = question
         self._rule = rule
         different = rule.different_mesh_args
@@ -182,16 +97,11 @@ class Arguments:
         if self.tensors != len(question.operands):
             raise _core.Unsupported("tensors in a list that torch does not look into")
 
-    def rows(self, look: Look | None = None) -> Sequence[Any]:
+    def rows(self, look: Look | None = None) -> Rows:
         """The rows of the rule, its function being shown the arguments as `look` makes them."""
         seen = self.args_meta, self.kwargs_meta
         args, kwargs = seen if look is None else look(*seen)
-        if isinstance(self._rule, RegisteredRule):
-            return self._rule.rows(self.question.rule_op, args, kwargs, self.question.meta)
-        rows = self._rule.func(self.question.rule_op, args, kwargs)
-        if not isinstance(rows, (list, tuple)):
-            raise _core.Unsupported(f"rows in a {type(rows).__name__}")
-        return rows
+        return self._rule.rows_of(self.question.rule_op, args, kwargs, self.question.meta)
 
     def _take_mesh(self, mesh: DeviceMesh, may_differ: bool) -> None:
         """The first tensor argument's mesh counts; others must share it, save the named ones."""
@@ -238,7 +148,7 @@ def _num_outputs(question: Question, facts: OpFacts, rows: Sequence[Sequence[Any
 
 
 def _fixed(
-    question: Question, rule: Any, facts: OpFacts, outputs: int
+    question: Question, rule: RowsRule, facts: OpFacts, outputs: int
 ) -> list[tuple[int, DTensorSpec]] | None:
     """Cells of a row (by position) that must be what a tensor is, with that tensor."""
     fixed: list[tuple[int, DTensorSpec]] = []
@@ -246,28 +156,10 @@ def _fixed(
         spec = question.kwargs.get(name)
         if isinstance(spec, DTensorSpec):
             fixed.append((index, spec))
-    if isinstance(rule, RegisteredRule):
+    if rule.leaves_unmovable:
         staying = staying_operands(question)
         fixed += [(outputs + index, question.operands[index]) for index in staying]
     return fixed or None
-
-
-def staying_operands(question: Question) -> list[int]:
-    """Operands that torch's dispatcher cannot move: keyword arguments, which it never does, and
-    those the op writes into, since it would write into a copy.
-
-    torch does not look at these when it decides, so neither do we where the rule is its own.
-    """
-    staying = [*range(question.positional, len(question.operands))]
-    written = op_facts(question.op).written
-    if written:
-        operand = 0
-        for position, arg in enumerate(question.args):
-            count = len([x for x in _torch.tree_leaves(arg) if isinstance(x, DTensorSpec)])
-            if position in written:
-                staying += range(operand, operand + count)
-            operand += count
-    return staying
 
 
 def _absent_outputs(meta: OutputMeta) -> list[bool] | None:
@@ -282,10 +174,10 @@ def _output_shapes(meta: OutputMeta) -> list[tuple[Any, ...] | None]:
 
 
 def _filter(
-    question: Question, rule: Any, mesh: DeviceMesh, outputs: int
+    question: Question, rule: RowsRule, mesh: DeviceMesh, outputs: int
 ) -> Callable[[tuple[Any, ...]], bool] | None:
     """torch 2.15's filter over whole strategies; the core asks it of candidates in cost order."""
-    full_mesh_filter = getattr(rule, "full_mesh_strategy_filter", None)
+    full_mesh_filter = rule.accepts
     container = _is_container(question.meta) and op_facts(question.rule_op).first_return == "list"
     # An op without outputs is not filtered; one whose list of outputs is empty is.
     if full_mesh_filter is None or (outputs == 0 and not container):
@@ -321,21 +213,12 @@ def _candidate_specs(
     ]
 
 
-def strided_flag(operands: Sequence[DTensorSpec]) -> bool | None:
-    """Do strided shards of a candidate stand for a shard order? As the first operand that has
-    some says; None if none has."""
-    for operand in operands:
-        if has_strided(operand.placements):
-            return operand.use_strided_shard_as_shard_order
-    return None
-
-
-def options(question: Question, rule: Any) -> int:
+def options(question: Question, rule: RowsRule) -> int:
     """Bits that the core knows how to read: what torch does differently for this op and rule."""
     bits = _KEEP_ABSENT if _torch.IS_215_OR_LATER else 0
     if _torch.forces_graph_plan():
         bits |= _FORCE_GRAPH
-    if op_facts(question.op).in_place and not isinstance(rule, GivenRows):
+    if rule.keeps_written_in_place and op_facts(question.op).in_place:
         bits |= _IN_PLACE
     if rule.allow_uneven_sharding:
         bits |= _ALLOW_UNEVEN
@@ -356,8 +239,8 @@ class Prepared(NamedTuple):
 
 def prepare(
     question: Question,
-    rule: Any,
-    rows: Sequence[Any] | None = None,
+    rule: RowsRule,
+    rows: Rows | None = None,
     seen: Arguments | None = None,
     always_shards: bool = False,
     kinds: Sequence[int] | None = None,
@@ -382,8 +265,7 @@ def prepare(
     facts = op_facts(question.rule_op)
     if rows is None:
         rows = seen.rows()
-    # Rules of our own say how many outputs their rows have.
-    outputs = getattr(rule, "outputs", None)
+    outputs = rule.outputs
     if outputs is None:
         outputs = _num_outputs(question, facts, rows)
     listed = facts.first_return == "list" and _is_container(question.meta)
@@ -408,9 +290,7 @@ def prepare(
         seen.pinned,
         _filter(question, rule, mesh, outputs),
         functools.partial(SymbolicSizes, operands, rule.allow_unbacked_sharding),
-        functools.partial(_output_shapes, question.meta)
-        if isinstance(rule, RegisteredRule)
-        else None,
+        functools.partial(_output_shapes, question.meta) if rule.leaves_unmovable else None,
     )
     is_sequence = listed and _torch.IS_215_OR_LATER
     return Prepared(arguments, outputs, mesh, seen.pinned, is_sequence)
@@ -457,8 +337,8 @@ def chosen(
     )
 
 
-def choose(question: Question, rule: Any) -> Choice:
-    """Ask the core. `rule` is an entry of torch's single-dim registry.
+def choose(question: Question, rule: RowsRule) -> Choice:
+    """Ask the core.
 
     Raises:
         As `prepare` and `answer` do.

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from . import _core, _torch
 from ._torch import DeviceMesh, DTensorSpec, Placement, Replicate, TensorMeta
 from .bounded import BoundedMap
-from .engine import Choice, Prepared, Question, Verdict, chosen
+from .engine import Prepared, Verdict, chosen
 from .errors import ShardpropError
 from .mesh_models import MeshModels
 from .plans import Layout, Step
+from .question import Choice, Question
 from .specs import make_spec
 from .topology import CostSource
 from .weighed import weighed_outputs

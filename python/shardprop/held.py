@@ -23,18 +23,9 @@ from ._torch import (
     StridedShard,
 )
 from .bounded import BoundedMap
-from .engine import (
-    Arguments,
-    Choice,
-    GivenRows,
-    Prepared,
-    Question,
-    answer,
-    choose,
-    options,
-    prepare,
-)
-from .rules import RowRule
+from .engine import Arguments, Prepared, answer, choose, options, prepare
+from .question import Choice, Question
+from .rules.rule import RowsRule
 from .seen import Reads, watched
 
 __all__ = ["HeldDecisions"]
@@ -67,7 +58,7 @@ class _Rows(NamedTuple):
 
 class _RowsOfRule(NamedTuple):
     # Held so that their addresses stay their own.
-    rule: Any
+    rule: RowsRule
     op: OpOverload
     variants: tuple[_Rows, ...]
 
@@ -86,18 +77,6 @@ class _Decisions(NamedTuple):
     op: OpOverload
     tries: int
     variants: tuple[_Decided, ...]
-
-
-def _is_known(rule: Any) -> bool:
-    """Is the code of the rule torch's or ours?
-
-    Others are asked every time: they may look at what no key knows of. (A wrapper around a rule of
-    torch's may call itself after it; where its code is, it cannot.)
-    """
-    if isinstance(rule, RowRule):
-        return True
-    home: str = getattr(rule.func, "__globals__", {}).get("__name__", "")
-    return home.startswith(_torch.OPS_PACKAGE + ".")
 
 
 def _are_values(rows: Sequence[Any]) -> bool:
@@ -125,13 +104,13 @@ class HeldDecisions:
         self._rows.clear()
         self._decisions.clear()
 
-    def choose(self, question: Question, rule: Any) -> Choice:
+    def choose(self, question: Question, rule: RowsRule) -> Choice:
         """`engine.choose`; costs are those of the sizes that were decided for.
 
         Raises:
             As `engine.choose` does.
         """
-        if isinstance(rule, GivenRows) or not _is_known(rule) or _torch.in_local_tensor_mode():
+        if not rule.has_fixed_code or _torch.in_local_tensor_mode():
             return choose(question, rule)
         signature = _core.signature(question.args, question.kwargs)
         if signature is None:
@@ -159,7 +138,7 @@ class HeldDecisions:
     def _choose(
         self,
         question: Question,
-        rule: Any,
+        rule: RowsRule,
         rows: Sequence[Any],
         seen: Arguments | None,
         layouts: bytes,

@@ -12,12 +12,12 @@ from typing import Any, TypeGuard
 
 from . import _core, _torch
 from ._torch import DTensorSpec, OpSchema, OutputSharding
-from .engine import Choice, OutputMeta, Question
+from .op_facts import op_facts
 from .outputs import SpecMaker, moves
+from .question import Choice, OutputMeta, Placed, Placements, Question
+from .rules.rule import Rule
 
-Choose = Callable[[Question], Choice]
-
-__all__ = ["Elements", "decide_list_op", "element_question", "is_tensor_list"]
+__all__ = ["Elements", "ListQuestion", "is_list_op", "is_tensor_list"]
 
 
 def is_tensor_list(arg: object) -> TypeGuard[Sequence[DTensorSpec]]:
@@ -25,6 +25,11 @@ def is_tensor_list(arg: object) -> TypeGuard[Sequence[DTensorSpec]]:
     if not isinstance(arg, (list, tuple)) or not arg:
         return False
     return all(issubclass(kind, DTensorSpec) for kind in {*map(type, arg)})
+
+
+def is_list_op(schema: OpSchema) -> bool:
+    """Does torch decide it element by element?"""
+    return op_facts(schema.op).is_list_op and any(map(is_tensor_list, schema.args_schema))
 
 
 class Elements:
@@ -108,18 +113,104 @@ def element_question(
     )
 
 
+class ListQuestion:
+    """A list op: a question for each group of elements that are alike.
+
+    Args:
+        schema: The op.
+        rule: By what an element is decided.
+        meta_of: Gives the metadata of the outputs.
+
+    Attributes:
+        questions: Per group the question that its first element puts.
+        elements: The elements.
+
+    Raises:
+        _core.Unsupported: as `Elements`.
+        Exception: what `meta_of` raises.
+    """
+
+    def __init__(
+        self, schema: OpSchema, rule: Rule, meta_of: Callable[[OpSchema], OutputMeta]
+    ) -> None:
+        self.elements = Elements(schema)
+        self._schema = schema
+        self._meta = self.elements.meta(meta_of)
+        rule.check(schema, self._meta)
+        self.questions = [
+            element_question(schema, self.elements, index, self._meta)
+            for index in self.elements.first
+        ]
+
+    def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
+        """The decision of the whole op; `choices` are those of the questions.
+
+        Raises:
+            _core.Unsupported: outputs and metadata do not fit; torch words that error.
+        """
+        answers = _Answers(self.elements, self.questions, choices)
+        output = _output_specs(answers, self._meta)
+        given = self._schema.args_schema
+        operands = [arg for arg in given if is_tensor_list(arg) or isinstance(arg, DTensorSpec)]
+        if not any(answers.moves(place, is_tensor_list(arg)) for place, arg in enumerate(operands)):
+            return OutputSharding(output)
+        args: list[object] = []
+        operand = 0
+        for arg in given:
+            if is_tensor_list(arg):
+                wanted = answers.wanted(operand)
+                args.append(tuple(wanted) if isinstance(arg, tuple) else wanted)
+                operand += 1
+            elif isinstance(arg, DTensorSpec):
+                args.append(answers.wanted(operand)[0])
+                operand += 1
+            else:
+                args.append(arg)
+        suggestion = OpSchema(self._schema.op, tuple(args), self._schema.kwargs_schema)
+        return OutputSharding(output, suggestion, needs_redistribute=True)
+
+    def placed(self, choices: Sequence[Choice]) -> Placed:
+        """Where the choices put each output and operand, lists flattened; what is one tensor for
+        all elements is where the first element's choice puts it."""
+        group = self.elements.group
+        outputs = [placements for g in group for placements in choices[g].outputs]
+        operands: list[tuple[Placements, float]] = []
+        place = 0
+        for arg in self._schema.args_schema:
+            if is_tensor_list(arg):
+                operands += [_operand(choices[g], place) for g in group]
+                place += 1
+            elif isinstance(arg, DTensorSpec):
+                operands.append(_operand(choices[0], place))
+                place += 1
+        operands += [_operand(choices[0], k) for k in range(place, len(choices[0].operands))]
+        return Placed(
+            tuple(outputs),
+            tuple(placements for placements, _ in operands),
+            tuple(cost for _, cost in operands),
+            sum(choices[g].cost for g in group),
+        )
+
+
+def _operand(choice: Choice, place: int) -> tuple[Placements, float]:
+    """Where a choice wants an operand, and what it costs to bring it there: keyword arguments,
+    which torch does not move, have no price."""
+    costs = choice.operand_costs
+    return choice.operands[place], costs[place] if place < len(costs) else 0.0
+
+
 class _Answers:
     """Chosen specs per group, made once and shared by the group's elements."""
 
     def __init__(
-        self, schema: OpSchema, elements: Elements, meta: OutputMeta, choose: Choose
+        self, elements: Elements, questions: Sequence[Question], choices: Sequence[Choice]
     ) -> None:
         self._group = elements.group
-        self._questions = [element_question(schema, elements, i, meta) for i in elements.first]
-        self._choices = [choose(question) for question in self._questions]
+        self._questions = questions
+        self._choices = choices
         # The groups' first elements say what all of them would.
         arguments = elements.representatives().args_spec
-        self._makers = [SpecMaker(arguments, q.operands) for q in self._questions]
+        self._makers = [SpecMaker(arguments, q.operands) for q in questions]
 
     def _spread(self, specs: Sequence[DTensorSpec]) -> list[DTensorSpec]:
         """Per group to per element."""
@@ -165,36 +256,3 @@ def _output_specs(answers: _Answers, meta: OutputMeta) -> tuple[DTensorSpec, ...
     if not isinstance(meta, (list, tuple)):
         raise _core.Unsupported("list op with several outputs per element")
     return answers.outputs()
-
-
-def decide_list_op(
-    schema: OpSchema, elements: Elements, meta: OutputMeta, choose: Choose
-) -> OutputSharding:
-    """The decision for a list op; `choose` decides an element.
-
-    Raises:
-        As `choose` does.
-    """
-    answers = _Answers(schema, elements, meta, choose)
-    output = _output_specs(answers, meta)
-    are_lists = [
-        is_tensor_list(arg)
-        for arg in schema.args_schema
-        if is_tensor_list(arg) or isinstance(arg, DTensorSpec)
-    ]
-    if not any(answers.moves(operand, is_list) for operand, is_list in enumerate(are_lists)):
-        return OutputSharding(output)
-    args: list[object] = []
-    operand = 0
-    for arg in schema.args_schema:
-        if is_tensor_list(arg):
-            wanted = answers.wanted(operand)
-            args.append(tuple(wanted) if isinstance(arg, tuple) else wanted)
-            operand += 1
-        elif isinstance(arg, DTensorSpec):
-            args.append(answers.wanted(operand)[0])
-            operand += 1
-        else:
-            args.append(arg)
-    suggestion = OpSchema(schema.op, tuple(args), schema.kwargs_schema)
-    return OutputSharding(output, suggestion, needs_redistribute=True)

@@ -12,7 +12,7 @@ import logging
 
 from ._torch import OpOverload, OpSchema
 
-__all__ = ["decided", "fell_back", "tells_decisions"]
+__all__ = ["decided", "declined_inside", "fell_back", "tells_decisions"]
 
 _logger = logging.getLogger("shardprop")
 
@@ -42,3 +42,8 @@ def fell_back(op: OpOverload, reason: str) -> None:
         return
     _told.add(key)
     _logger.info("fallback to torch for %s: %s", op, reason)
+
+
+def declined_inside(op: OpOverload, reason: object) -> None:
+    """torch decides a call inside a decomposition that the core has a rule for."""
+    _logger.debug("torch decides %s inside a decomposition: %s", op, reason)

@@ -86,6 +86,9 @@ def op_facts(op: OpOverload) -> OpFacts:
     return facts
 
 
+_OF_LISTS = ("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")
+
+
 def _read_facts(op: OpOverload) -> OpFacts:
     schema = op._schema
     name: str = op.name()  # type: ignore[no-untyped-call]
@@ -97,7 +100,8 @@ def _read_facts(op: OpOverload) -> OpFacts:
         first_return=_first_return(op),
         any_list_return=any(isinstance(r.type, torch.ListType) for r in schema.returns),
         out_arguments=tuple(a.name for a in schema.arguments if a.is_out),
-        is_list_op=name.startswith(("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")),
+        is_list_op=name.startswith(_OF_LISTS)
+        and any("List[Tensor]" in str(a.type) for a in schema.arguments),
         takes_tensors=any("Tensor" in str(a.type) for a in schema.arguments),
         rewrites_arguments=_rewrites_arguments(op),
         mutates=schema.is_mutable,

@@ -14,13 +14,21 @@ from ._torch import (
     Placement,
     TensorMeta,
 )
-from .engine import Choice, OutputMeta, Question, strided_flag
 from .kinds import has_strided
 from .op_facts import OpFacts, op_facts
+from .question import Choice, OutputMeta, Question, strided_flag
 from .rewrites import rewrite
 from .specs import make_spec
 
-__all__ = ["SpecMaker", "alike", "moves", "output_sharding"]
+__all__ = [
+    "SpecMaker",
+    "alike",
+    "moves",
+    "output_placements",
+    "output_sharding",
+    "strategy_placements",
+    "wanted_specs",
+]
 
 
 def alike(specs: Sequence[DTensorSpec]) -> list[object]:
@@ -156,4 +164,35 @@ def output_sharding(schema: OpSchema, question: Question, choice: Choice) -> Out
         rewritten if rewritten is not None else suggestion,
         needs_redistribute=moved or rewritten is not None,
         use_val_from_redistribute_schema=rewritten is not None,
+    )
+
+
+def wanted_specs(schema: OpSchema, sharding: OutputSharding) -> Sequence[DTensorSpec]:
+    """The specs that a decision wants of the operands which torch's dispatcher may move: those
+    among the positional arguments, lists flattened."""
+    changed = sharding.redistribute_schema
+    if not sharding.needs_redistribute or changed is None:
+        return schema.args_spec
+    return [x for x in _torch.tree_leaves(changed.args_schema) if isinstance(x, DTensorSpec)]
+
+
+def output_placements(sharding: OutputSharding) -> tuple[tuple[Placement, ...] | None, ...]:
+    """Per output of a decision its placements; None for one without a spec."""
+    specs: Any = sharding.output_spec
+    if isinstance(specs, DTensorSpec):
+        specs = [specs]
+    return tuple(None if spec is None else tuple(spec.placements) for spec in specs or ())
+
+
+def strategy_placements(
+    strategy: Any,
+) -> tuple[tuple[tuple[Placement, ...] | None, ...], list[tuple[Placement, ...]], list[float]]:
+    """Of a strategy that torch's own code enumerates: placements of outputs and operands, and the
+    microseconds that it priced each operand at."""
+    made = strategy.output_specs
+    outputs = [made] if isinstance(made, DTensorSpec) else made or ()
+    return (
+        tuple(None if spec is None else tuple(spec.placements) for spec in outputs),
+        [tuple(spec.placements) for spec in strategy.input_specs or ()],
+        [float(sum(each)) for each in strategy.redistribute_cost or ()],
     )

@@ -4,24 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from . import _core, _torch
 from ._torch import DTensorSpec
-from .engine import Choice, Question, prepare
+from .engine import Prepared, answer, prepare
 from .errors import ShardpropError
 from .exact import ExactPlanner, NotReached, PlanPrice
 from .held import HeldDecisions
 from .no_plan import why_no_plan, why_no_strategy
 from .plans import Step
+from .question import Choice, Question
 from .redistribute_hook import redistribute_with
 from .redistribution import Redistribution
+from .rules.rule import RowsRule
 from .stats import Recorder
 
-__all__ = ["OptimalPolicy", "Policy", "TorchPolicy"]
+__all__ = ["Afresh", "Chosen", "OptimalPolicy", "Policy", "TorchPolicy"]
 
 # A picosecond, the least that the core knows of.
 _LEAST_US = 1e-6
+
+
+class Chosen(NamedTuple):
+    """A choice among rows, and how it came about.
+
+    Attributes:
+        choice: What was chosen.
+        prepared: How the core was asked.
+        planner: Whose prices decided; None for torch's.
+        without: Why policy ``"optimal"`` has no answer, where it leaves this to torch's prices.
+    """
+
+    choice: Choice
+    prepared: Prepared
+    planner: ExactPlanner | None
+    without: str | None = None
 
 
 class Policy(Protocol):
@@ -31,8 +49,15 @@ class Policy(Protocol):
     def name(self) -> str:
         """As `enable` takes it."""
 
-    def choose(self, question: Question, rule: object) -> Choice:
+    def choose(self, question: Question, rule: RowsRule) -> Choice:
         """The choice among the rows of a rule; raises what `engine.choose` raises."""
+
+    def prepare(self, question: Question, rule: RowsRule) -> Prepared:
+        """The question as the core is asked; see `engine.prepare` for what it raises."""
+
+    def chosen(self, question: Question, rule: RowsRule) -> Chosen:
+        """`choose`, counted nowhere and looked up nowhere, so that the costs are those of these
+        very sizes."""
 
     def cost(self, src: DTensorSpec, dst: DTensorSpec) -> float:
         """Microseconds of a redistribution."""
@@ -58,6 +83,15 @@ class TorchPolicy:
         self.choose = self._held.choose
         self.cost = redistribution.cost
         self.one_decision = redistribution.one_decision
+
+    def prepare(self, question: Question, rule: RowsRule) -> Prepared:
+        """See `Policy.prepare`."""
+        return prepare(question, rule)
+
+    def chosen(self, question: Question, rule: RowsRule) -> Chosen:
+        """See `Policy.chosen`."""
+        prepared = prepare(question, rule)
+        return Chosen(answer(prepared), prepared, None)
 
     def install(self) -> None:
         """Put prices and plans in the place of torch's; torch carries them out."""
@@ -100,7 +134,7 @@ class OptimalPolicy:
         """The same, with errors where torch would decide."""
         return OptimalPolicy(self.planner, self._otherwise, self._recorder, strict=True)
 
-    def choose(self, question: Question, rule: object) -> Choice:
+    def choose(self, question: Question, rule: RowsRule) -> Choice:
         """The choice of least total price over the operands, and of their outputs if weighed.
 
         Raises:
@@ -108,18 +142,42 @@ class OptimalPolicy:
                 does not handle this.
             Exception: as `engine.choose` does.
         """
-        prepared = prepare(question, rule, always_shards=True)
-        limit = self.planner.memory_limit
+        cheapest = self._cheapest(question, rule)
+        if isinstance(cheapest, Chosen):
+            return cheapest.choice
+        self._recorder.policy_fell_back(cheapest)
+        return self._otherwise.choose(question, rule)
+
+    def chosen(self, question: Question, rule: RowsRule) -> Chosen:
+        """See `Policy.chosen`; raises what `choose` raises."""
+        cheapest = self._cheapest(question, rule)
+        if isinstance(cheapest, Chosen):
+            return cheapest
+        return self._otherwise.chosen(question, rule)._replace(without=cheapest)
+
+    def prepare(self, question: Question, rule: RowsRule) -> Prepared:
+        """See `Policy.prepare`. A placeholder may be filled with plain shards wherever it is."""
+        return prepare(question, rule, always_shards=True)
+
+    def _cheapest(self, question: Question, rule: RowsRule) -> Chosen | str:
+        """The choice of least total price, or why the core has none.
+
+        Raises:
+            ShardpropError, Exception: as `choose` does.
+        """
+        prepared = self.prepare(question, rule)
         try:
-            return self.planner.choose(question, prepared)
-        except NotReached as reason:
+            return Chosen(self.planner.choose(question, prepared), prepared, self.planner)
+        except NotReached as declined:
+            reason, limit = str(declined), self.planner.memory_limit
             if self._strict or limit is not None:
                 message = why_no_strategy(question.op, question.operands, limit)
                 raise ShardpropError(message) from None
-            self._leave(question.op, reason)
-        except _core.Unsupported as reason:
-            self._leave(question.op, reason)
-        return self._otherwise.choose(question, rule)
+        except _core.Unsupported as declined:
+            reason = str(declined)
+            if self._strict:
+                raise ShardpropError(_no_answer(question.op, reason)) from None
+        return reason
 
     def cost(self, src: DTensorSpec, dst: DTensorSpec) -> float:
         """Microseconds of the cheapest plan; ``inf`` where there is none.
@@ -182,7 +240,7 @@ class OptimalPolicy:
             ShardpropError: the policy is strict.
         """
         if self._strict:
-            raise ShardpropError(f"{what}: policy 'optimal' has no answer: {reason}.") from None
+            raise ShardpropError(_no_answer(what, reason)) from None
         self._recorder.policy_fell_back(str(reason))
 
     def install(self) -> None:
@@ -196,3 +254,28 @@ class OptimalPolicy:
         """Forget plans and decisions."""
         self.planner.clear()
         self._otherwise.clear()
+
+
+def _no_answer(what: object, reason: object) -> str:
+    return f"{what}: policy 'optimal' has no answer: {reason}."
+
+
+class Afresh:
+    """A policy asked without what it holds, and without counting: for whoever wants to know more of
+    a decision than what it is.
+
+    Attributes:
+        found: The choices among rows that were made, in order.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.found: list[Chosen] = []
+        self.cost = policy.cost
+        self.one_decision = policy.one_decision
+
+    def choose(self, question: Question, rule: RowsRule) -> Choice:
+        """As the policy does."""
+        chosen = self._policy.chosen(question, rule)
+        self.found.append(chosen)
+        return chosen.choice

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 
-from . import _core, _torch, logs, metadata, registry
+from . import _core, _torch, logs, metadata
 from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .bounded import clear_maps, stats_of_maps
-from .decision import decide, refuse_misfit, rule_of
-from .decomposition import Declined, Decomposer
-from .decomposition.knowing import torch_propagate_knowing
-from .engine import NoStrategyError, OutputMeta
+from .decision import DECLINED, decide, decide_by_torch, read_out
 from .errors import ShardpropError
 from .hook import install, uninstall
 from .kinds import has_strided
 from .observation import is_watched, observed
 from .policy import Policy, TorchPolicy
 from .policy_settings import TopologyLike, forget_planners, make_policy
+from .question import NoStrategyError
 from .redistribution import Redistribution
-from .registered import RegisteredRule
+from .refusals import Refusals
+from .registry import TorchsWay
+from .route import Route, Who, decomposer, route, route_of
 from .rules.views import forget_dim_maps
-from .stats import Recorder, Stats
+from .stats import Counts, Recorder, Stats
 
 __all__ = [
     "clear_caches",
@@ -40,9 +37,9 @@ __all__ = [
     "redistribution",
     "reset_stats",
     "stats",
+    "uncounted",
 ]
 
-_logger = logging.getLogger("shardprop")
 _recorder = Recorder()
 redistribution = Redistribution(_recorder)
 _as_torch = TorchPolicy(redistribution)
@@ -56,12 +53,10 @@ class _Terms:
 
     policy: Policy = _as_torch
     strict: bool = False
+    refusals: Refusals = field(default_factory=Refusals)
 
 
 _terms = _Terms()
-
-# What an op is left to torch for.
-_DECLINED = (_core.Unsupported, _core.RuleError, NoStrategyError)
 
 
 def _strided_operands(schema: OpSchema) -> int:
@@ -75,82 +70,79 @@ def _strided_operands(schema: OpSchema) -> int:
     return strided
 
 
-def _rule_for(schema: OpSchema) -> Any | None:
-    """The op's rule, or the rows of its decomposition; None where torch is to decide."""
-    rule = rule_of(schema.op)
-    if rule is None and registry.why_no_single_dim_rule(schema.op) == "decomposition":
-        try:
-            return decomposer.rows(schema)
-        except Declined as declined:
-            _logger.debug("torch decomposes %s: %s", schema.op, declined)
-    return rule
-
-
 def propagate_sharding(schema: OpSchema) -> OutputSharding:
-    """What torch's dispatcher calls while shardprop is enabled; the validator, at any time."""
+    """What torch's dispatcher calls while shardprop is enabled; the validator, at any time.
+
+    Raises:
+        Exception: torch refuses the op, in torch's words.
+        ShardpropError: what torch has no words for, and under ``strict`` what the core declines.
+    """
     if is_watched():
         return observed(schema, _propagate, _recorder)
     return _propagate(schema)
 
 
+def uncounted() -> AbstractContextManager[None]:
+    """Decisions of this thread in the block are counted nowhere."""
+    return _recorder.aside()
+
+
 def _propagate(schema: OpSchema) -> OutputSharding:
+    # Another thread may change the terms; a decision is made under those that it began under.
+    terms = _terms
+    policy = terms.policy
     with _recorder.mine() as counts:
-        rule = _rule_for(schema)
-        if rule is None:
-            answer = _decided_by_torch(schema)
-            # Only now: most of what is left to torch here, torch refuses.
-            why = registry.why_no_single_dim_rule(schema.op)
-            counts.left_to_torch(why, _strided_operands(schema))
+        reason = terms.refusals.reason(schema)
+        if reason is not None:
+            return _decide_by_torch(schema, route_of(schema.op), terms, counts, reason)
+        found = route(schema, policy)
+        if found.who is Who.READ_OUT:
+            counts.decided(0)
+            return read_out(schema)
+        if found.rule is None:
+            return _decide_by_torch(schema, found, terms, counts, None)
+        try:
+            answer = decide(schema, found.rule, policy)
+        except DECLINED as error:
+            declined = error.with_traceback(None)
+        else:
+            counts.decided(_strided_operands(schema))
             return answer
-        try:
-            decision = decide(schema, rule, _terms.policy)
-        except _DECLINED as declined:
-            if isinstance(rule, RegisteredRule):
-                refuse_misfit(schema, declined)
-            return _fall_back(schema, declined)
-        counts.decided(_strided_operands(schema))
-        return decision
+        # No longer in the handler: what is raised from here on has no error of ours before it.
+        found.rule.refuse(schema, declined)
+        reason = _reason(declined)
+        logs.fell_back(schema.op, reason)
+        if terms.strict and not isinstance(declined, NoStrategyError):
+            raise ShardpropError(f"{schema.op}: {reason} (strict: no fallback to torch).")
+        return _decide_by_torch(schema, found, terms, counts, reason)
 
 
-def _decided_by_torch(schema: OpSchema) -> OutputSharding:
-    """torch's decision of an op without a single-dim rule. Its error, where it knows no way at all,
-    is told the way to a rule (a note, which Python 3.10 has none of)."""
-    with _terms.policy.one_decision():
-        try:
-            return _torch.torch_propagate(schema)
-        except NotImplementedError as error:
-            unknown = registry.why_no_single_dim_rule(schema.op) == "decomposition"
-            if unknown and sys.version_info >= (3, 11):
-                error.add_note(f"shardprop: {registry.way_to_a_rule(schema.op)}")
-            raise
+def _reason(declined: Exception) -> str:
+    """Why the core has no decision, in the statistics' words."""
+    is_malformed = isinstance(declined, _core.RuleError)
+    return f"malformed rule: {declined}" if is_malformed else str(declined)
 
 
-def _decide_inside(schema: OpSchema, meta: OutputMeta) -> OutputSharding:
-    """The decision of a call inside a decomposition, where rows alone do not decide it."""
-    rule = _rule_for(schema)
-    if rule is not None:
-        try:
-            return decide(schema, rule, _terms.policy, lambda _: meta)
-        except _DECLINED as declined:
-            _logger.debug("torch decides %s inside a decomposition: %s", schema.op, declined)
-    with _terms.policy.one_decision():
-        return torch_propagate_knowing(schema, meta)
+def _decide_by_torch(
+    schema: OpSchema, found: Route, terms: _Terms, counts: Counts, declined: str | None
+) -> OutputSharding:
+    """torch's own path, counted: `declined` is why the core left an op to it that has a rule."""
+    try:
+        answer = decide_by_torch(schema, found, terms.policy)
+    except Exception:
+        counts.refused_by_torch(declined or _way(found))
+        if declined is not None:
+            terms.refusals.remember(schema, declined)
+        raise
+    if declined is None:
+        counts.left_to_torch(_way(found), _strided_operands(schema))
+    else:
+        counts.fell_back(declined, _strided_operands(schema))
+    return answer
 
 
-decomposer = Decomposer(_decide_inside)
-
-
-def _fall_back(schema: OpSchema, declined: Exception) -> OutputSharding:
-    """torch's own path, counted by reason; an error under ``strict``."""
-    reason = (
-        f"malformed rule: {declined}" if isinstance(declined, _core.RuleError) else str(declined)
-    )
-    logs.fell_back(schema.op, reason)
-    if _terms.strict and not isinstance(declined, NoStrategyError):
-        raise ShardpropError(f"{schema.op}: {reason} (strict: no fallback to torch).") from None
-    _recorder.mine().fell_back(reason, _strided_operands(schema))
-    with _terms.policy.one_decision():
-        return _torch.torch_propagate(schema)
+def _way(found: Route) -> str:
+    return TorchsWay.DECOMPOSITION.value if found.way is None else found.way.value
 
 
 def enable(

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Any
 
-from . import _core, registry
-from ._torch import DTensorSpec, OpOverload, OutputSharding, Placement
-from .decision import ReadOut, ask, question_of, rule_of
-from .engine import Choice, NoStrategyError, Question, prepare
+from . import _core, _torch
+from ._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
+from .decision import DECLINED, asked_of, decide_by_torch, read_out
 from .errors import ShardpropError
 from .exact import ExactPlanner, NotReached
-from .metadata import output_meta
 from .no_plan import why_no_plan, why_no_strategy
-from .op_facts import op_facts
-from .outputs import output_sharding
-from .policy import OptimalPolicy, Policy
+from .op_call import call_schema, specs_of
+from .outputs import output_placements, wanted_specs
+from .policy import Afresh, OptimalPolicy, Policy
 from .policy_settings import TopologyLike, planner_for_plans
-from .propagator import current_policy, redistribution
+from .propagator import current_policy, redistribution, uncounted
+from .question import Choice, Placed, Placements, Question
 from .redistribute_plan import Plan
-from .rules import FollowRule
+from .route import Route, Who, route
+from .rules.rule import RowsRule, RuleFacts, Terms
 from .spec_checks import check_ends, check_spec, refuse_mixed_partials
 
 __all__ = ["Decision", "plan", "propagate", "propagate_toward", "redistribute_cost"]
@@ -29,29 +30,40 @@ __all__ = ["Decision", "plan", "propagate", "propagate_toward", "redistribute_co
 
 @dataclass(frozen=True)
 class Decision:
-    """What the core chose for an op.
+    """What an op is decided to be.
 
     Attributes:
-        outputs: Per output its placements over the mesh; None for an output that is absent.
-        operands: Per operand (tensors among the arguments, then the keyword arguments) the
-            placements it is to have.
+        outputs: Per output its placements over the mesh; None for an output that is absent. A list
+            of outputs comes flattened.
+        operands: Per operand (tensors among the arguments, then the keyword arguments; lists
+            flattened) the placements it is to have.
         operand_costs: Microseconds to bring each operand there.
-        cost: Their sum, in microseconds.
-        nodes: Partial strategies the search looked at.
+        cost: Their sum, in microseconds; of a list op, the sum over its elements.
+        nodes: Partial strategies the search looked at; 0 where torch decides.
         sharding: The decision as torch's dispatcher executes it.
         output_cost: Microseconds that the outputs will cost later, as far as they were weighed.
+        who: Who decides: the core, the core by the rows of a decomposition, torch, or nobody
+            (``Who.READ_OUT``: nothing is placed).
+        rule: By what, and where its code is.
+        why: The reason in a sentence.
+        refused_by_torch: torch alone refuses this op on these operands.
     """
 
-    outputs: tuple[tuple[Placement, ...] | None, ...]
-    operands: tuple[tuple[Placement, ...], ...]
+    outputs: tuple[Placements | None, ...]
+    operands: tuple[Placements, ...]
     operand_costs: tuple[float, ...]
     cost: float
     nodes: int
     sharding: OutputSharding
-    output_cost: float = 0.0
+    output_cost: float
+    who: Who
+    rule: RuleFacts
+    why: str
+    refused_by_torch: bool = False
 
 
-def _check_specs(op: OpOverload, specs: list[DTensorSpec], policy: Policy) -> None:
+def _check_specs(schema: OpSchema, policy: Policy) -> None:
+    op, specs = schema.op, specs_of(schema)
     if not specs:
         raise ShardpropError(f"{op}: Expected a DTensorSpec among the arguments, got none.")
     for index, spec in enumerate(specs):
@@ -62,26 +74,50 @@ def _check_specs(op: OpOverload, specs: list[DTensorSpec], policy: Policy) -> No
 
 
 def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
-    """The decision for an op under the policy that is enabled, without running anything.
+    """The decision for an op under the policy that is enabled, without running anything: the one
+    that a run takes, whoever decides it.
 
     Under policy ``"torch"`` while shardprop is not enabled.
 
     Args:
-        op: An overload that has a rule, torch's or ours, such as ``torch.ops.aten.mm.default``.
+        op: An overload such as ``torch.ops.aten.mm.default``; a list op, or one that decomposes.
         *args: Its arguments, with DTensorSpec in place of tensors.
         **kwargs: Its keyword arguments, likewise.
 
     Raises:
-        ShardpropError: there is no rule, the rule is malformed, the operands do not fit together,
-            or no strategy is valid; the message names operator and operand. Under policy
-            ``"optimal"`` also where it has no answer: torch's is never given in its place.
+        ShardpropError: nobody has a rule for the op, the rule is malformed, the arguments are none
+            for the op, the operands do not fit together, no strategy is valid, or torch's
+            dispatcher decides nothing about the op; the message names operator and operand. Under
+            policy ``"optimal"`` also where it has no answer: torch's is never given in its place.
     """
-    policy = current_policy()
-    return _decision(op, args, kwargs, _strictly(policy))
+    policy = _strictly(current_policy())
+    return _decision(call_schema(op, args, kwargs), policy, Afresh(policy))
 
 
 def _strictly(policy: Policy) -> Policy:
     return policy.strictly() if isinstance(policy, OptimalPolicy) else policy
+
+
+class _Toward:
+    """Policy ``"optimal"``, with the price of bringing each output to what its consumer wants."""
+
+    def __init__(self, policy: OptimalPolicy, consumers: Sequence[DTensorSpec | None]) -> None:
+        self._policy = policy
+        self._consumers = consumers
+        self.cost = policy.cost
+
+    def choose(self, question: Question, rule: RowsRule) -> Choice:
+        planner = self._policy.planner
+        try:
+            prepared = self._policy.prepare(question, rule)
+            return planner.choose(question, prepared, self._consumers, 1.0)
+        except NotReached:
+            limit = planner.memory_limit
+            message = why_no_strategy(question.op, question.operands, limit)
+            raise ShardpropError(message) from None
+
+    def one_decision(self) -> AbstractContextManager[None]:
+        return self._policy.one_decision()
 
 
 def propagate_toward(
@@ -114,65 +150,100 @@ def propagate_toward(
         raise ShardpropError(
             f"consumers: Expected a list of a DTensorSpec or None for each output, got {consumers}."
         )
-    if isinstance(rule_of(op), FollowRule):
-        raise ShardpropError(
-            f"{op}: Expected an op that is decided by strategies, got one whose outputs follow its "
-            "operands: what their consumers want changes nothing. Ask propagate."
-        )
     strict = policy.strictly()
-
-    def choose(question: Question, rule: Any) -> Choice:
-        prepared = prepare(question, rule, always_shards=True)
-        try:
-            return strict.planner.choose(question, prepared, consumers, 1.0)
-        except NotReached:
-            limit = strict.planner.memory_limit
-            raise ShardpropError(why_no_strategy(op, question.operands, limit)) from None
-
-    return _decision(op, args, kwargs, strict, choose)
+    schema = call_schema(op, args, kwargs)
+    return _decision(schema, strict, _Toward(strict, consumers), searched=True)
 
 
 def _decision(
-    op: OpOverload,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    policy: Policy,
-    choose: Callable[[Question, Any], Choice] | None = None,
+    schema: OpSchema, policy: Policy, terms: Terms, *, searched: bool = False
 ) -> Decision:
-    """The decision of `policy`; `choose`, if given, stands in for its own."""
-    rule = rule_of(op)
-    if isinstance(rule, ReadOut):
-        raise ShardpropError(f"{op}: Expected an op on tensors, got one that reads a number out.")
-    if rule is None:
-        raise ShardpropError(
-            f"{op}: Expected an op with a rule, got one that torch decides by "
-            f"{registry.why_no_single_dim_rule(op)}."
-        )
-    schema = registry.op_schema(op, args, kwargs)
-    question_specs = [*schema.args_spec]
-    _check_specs(op, question_specs, policy)
-    if op_facts(op).is_list_op:
-        raise ShardpropError(f"{op}: Expected an op on single tensors, got a list op.")
-    try:
-        meta = output_meta(schema)
-        question = question_of(schema, meta, rule)
-        _check_specs(op, question.operands, policy)
-        choice = ask(rule, policy, choose)(question)
-        if isinstance(policy, OptimalPolicy) and math.isinf(choice.cost):
-            limit = policy.planner.memory_limit
-            raise ShardpropError(why_no_strategy(op, question.operands, limit))
-        sharding = output_sharding(schema, question, choice)
-    except (_core.RuleError, _core.Unsupported, NoStrategyError) as error:
-        raise ShardpropError(f"{op}: {error}") from None
+    """The decision under `terms`, which ask the policy.
+
+    `searched`: only of an op that is decided by a search among strategies.
+    """
+    _check_specs(schema, policy)
+    # As torch's dispatcher asks: a decomposition comes apart otherwise from outside.
+    with uncounted(), _torch.as_dispatched():
+        found = route(schema, policy)
+        if searched and (found.rule is None or found.rule.as_rows is None):
+            raise ShardpropError(
+                f"{schema.op}: Expected an op that is decided by strategies, got one whose outputs "
+                "follow its operands: what their consumers want changes nothing. Ask propagate."
+            )
+        if found.who is Who.HANDLER:
+            raise ShardpropError(
+                f"{schema.op}: Expected an op that is decided, got one about which torch's "
+                f"dispatcher asks nothing: {found.facts.where} handles it."
+            )
+        if found.who is Who.READ_OUT:
+            return _made(found, _as_given(schema), read_out(schema))
+        if found.rule is None:
+            return _by_torch(schema, found, policy)
+        try:
+            asked = asked_of(schema, found.rule)
+            choices = [found.rule.choose(question, terms) for question in asked.questions]
+            placed = asked.placed(choices)
+            if isinstance(policy, OptimalPolicy) and math.isinf(placed.cost):
+                limit, operands = policy.planner.memory_limit, asked.questions[0].operands
+                raise ShardpropError(why_no_strategy(schema.op, operands, limit))
+            sharding = asked.sharding(choices)
+        except DECLINED as error:
+            declined = error.with_traceback(None)
+        else:
+            return _made(found, placed, sharding, choices)
+        found.rule.refuse(schema, declined)
+        if isinstance(policy, OptimalPolicy) or not isinstance(declined, _core.Unsupported):
+            raise ShardpropError(f"{schema.op}: {declined}")
+        return _by_torch(schema, found, policy, str(declined))
+
+
+def _made(
+    found: Route, placed: Placed, sharding: OutputSharding, choices: Sequence[Choice] = ()
+) -> Decision:
     return Decision(
-        choice.outputs,
-        choice.operands,
-        tuple(choice.operand_costs),
-        choice.cost,
-        choice.nodes,
-        sharding,
-        choice.output_cost,
+        *placed,
+        nodes=sum(choice.nodes for choice in choices),
+        sharding=sharding,
+        output_cost=sum(choice.output_cost for choice in choices),
+        who=found.who,
+        rule=found.facts,
+        why=found.why,
+        refused_by_torch=found.refused_by_torch,
     )
+
+
+def _as_given(schema: OpSchema) -> Placed:
+    operands = tuple(tuple(spec.placements) for spec in specs_of(schema))
+    return Placed((), operands, (0.0,) * len(operands), 0.0)
+
+
+def _by_torch(
+    schema: OpSchema, found: Route, policy: Policy, declined: str | None = None
+) -> Decision:
+    """torch's decision, priced by the policy; `declined` says why the core left it."""
+    way = "its own code" if found.way is None else found.way.value
+    try:
+        sharding = decide_by_torch(schema, found, policy)
+    except Exception as error:
+        if declined is not None:
+            raise ShardpropError(f"{schema.op}: {declined}") from None
+        raise ShardpropError(
+            f"{schema.op}: Expected an op with a rule, got one that torch decides by {way} and "
+            f"refuses: {str(error).strip() or type(error).__name__}"
+        ) from None
+    specs = specs_of(schema)
+    wanted = [*wanted_specs(schema, sharding)]
+    wanted += specs[len(wanted) :]
+    costs = tuple(
+        0.0 if src.placements == dst.placements else policy.cost(src, dst)
+        for src, dst in zip(specs, wanted, strict=True)
+    )
+    operands = tuple(tuple(spec.placements) for spec in wanted)
+    placed = Placed(output_placements(sharding), operands, costs, sum(costs))
+    why = found.why if declined is None else f"The core left this to torch: {declined}."
+    made = _made(found, placed, sharding)
+    return replace(made, who=Who.TORCH, why=why)
 
 
 def plan(

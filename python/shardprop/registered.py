@@ -7,51 +7,57 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _core, _torch
-from ._torch import OpOverload, TensorMeta
+from ._torch import OpOverload, OpSchema, TensorMeta
 from .errors import ShardpropError
 from .notation import Notation
 from .op_facts import op_facts
 from .operands import keyword_order, operands_of
 from .placeholder import ShardingPlaceholder
+from .question import NoStrategyError, OutputMeta, question_of, staying_operands
 from .row_check import check_rows
+from .rules.places import short_path
+from .rules.rule import Origin, Rows, RowsRule
 
-__all__ = ["RegisteredRule", "Rows", "RuleFunction"]
+__all__ = ["RegisteredRule", "RuleFunction"]
 
-Rows = Sequence[Sequence[Any]]
 # Takes the op, its arguments and its keyword arguments.
 RuleFunction = Callable[..., Rows]
 
 
-class RegisteredRule(_torch.SingleDimStrategyInfo):
+class RegisteredRule(_torch.SingleDimStrategyInfo, RowsRule):
     """What torch's registry of single-dim rules holds for an op that was registered here.
 
     Whoever looks there finds an entry like any other: its `func` gives torch's own code the rows
-    that it can make use of. The core takes `rows`, which knows more.
+    that it can make use of. The core takes `rows_of`, which knows more.
 
     Attributes:
         op: The op.
         function: Gives the rows of a call.
-        place: File and line of the registration.
+        registered_at: File and line of the registration.
         derived_from: The op that was registered, where this is a variant of it.
 
     `takes_outputs`: the function takes the metadata of the outputs too, and finds it out by itself
     where it is not given.
     """
 
+    origin = Origin.REGISTERED
+    is_torchs_entry = True
+    leaves_unmovable = True
+
     def __init__(
         self,
         op: OpOverload,
         function: RuleFunction,
-        place: str,
+        registered_at: str,
         *,
         allow_uneven_sharding: bool = False,
         derived_from: OpOverload | None = None,
         takes_outputs: bool = False,
     ) -> None:
-        super().__init__(func=self._rows_for_torch, allow_uneven_sharding=allow_uneven_sharding)
+        super().__init__(func=self.rows_for_any_sizes, allow_uneven_sharding=allow_uneven_sharding)
         self.op = op
         self.function = function
-        self.place = place
+        self.registered_at = registered_at
         self.derived_from = derived_from
         self._takes_outputs = takes_outputs
 
@@ -61,8 +67,8 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
         notation = getattr(self.function, "__self__", None)
         return notation if isinstance(notation, Notation) else None
 
-    def rows(
-        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: object
+    def rows_of(
+        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta
     ) -> list[list[Any]]:
         """The rows of a call whose outputs have the metadata `meta`, checked, operands in the order
         in which torch counts them.
@@ -81,18 +87,49 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
         return rows
 
     def origins(
-        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: object
+        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta
     ) -> list[str] | None:
-        """For each of the `rows` the part of the rule that it follows from; None where the rule is
+        """For each of the rows the part of the rule that it follows from; None where the rule is
         a function."""
         if self.notation is None:
             return None
         return self.notation.origins(op, args, kwargs, self._outputs_given(op, _metas_of(meta)))
 
-    def _rows_for_torch(
+    def place(self, op: OpOverload) -> str:
+        """File and line of the registration, and what was registered."""
+        if self.notation is not None:
+            how = f"register_rule({str(self.notation)!r})"
+        else:
+            name = getattr(self.function, "__qualname__", "a function")
+            how = f"register_single_dim_rule above {name}"
+        variant = "" if self.derived_from is None else f", for {self.derived_from}"
+        return f"{short_path(self.registered_at)} {how}{variant}"
+
+    def refuse(self, schema: OpSchema, declined: Exception) -> None:
+        """torch's own words for rows that are malformed are bare assertions, and it moves no
+        operand that has to stay without a word.
+
+        Raises:
+            ShardpropError: rows that are malformed, or none of which leaves an operand where it is
+                that torch's dispatcher does not move.
+        """
+        if isinstance(declined, _core.RuleError):
+            raise ShardpropError(f"{schema.op}: {declined}")
+        staying = staying_operands(question_of(schema, None))
+        if staying and isinstance(declined, NoStrategyError):
+            operands = operands_of(schema.op, schema.args_schema, schema.kwargs_schema)
+            names = ", ".join(repr(operands[index].name) for index in staying)
+            raise ShardpropError(
+                f"{schema.op}: Expected operands that the op can work on where they are, got no "
+                f"row of its rule that leaves {names} there. torch moves no keyword arguments, and "
+                "no operand that is written into: redistribute before the call."
+            )
+
+    def rows_for_any_sizes(
         self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> list[list[Any]]:
-        """Without the rows whose placeholders ask of sizes, which torch cannot check.
+        """Without the rows whose placeholders ask of sizes: these are what torch's own code gets,
+        which cannot check them.
 
         Fewer rows are safe: they are what the op allows, not what it needs.
         """
@@ -119,7 +156,7 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
         except _core.Unsupported:
             raise
         except Exception as error:
-            note = f"In the sharding rule of {op}, registered at {self.place}."
+            note = f"In the sharding rule of {op}, registered at {self.registered_at}."
             if sys.version_info >= (3, 11):
                 error.add_note(note)
                 raise

@@ -91,8 +91,8 @@ class _Registry:
         if known is not None:
             raise ShardpropError(
                 f"{op}: Expected an op without a registered rule, got one that was registered at "
-                f"{known.rule.place}. Pass override=True to put the new rule in its place, or "
-                "call shardprop.unregister first."
+                f"{known.rule.registered_at}. Pass override=True to put the new rule in its place, "
+                "or call shardprop.unregister first."
             )
         if op in self._derived:
             return
@@ -110,8 +110,8 @@ class _Registry:
         if rule is not None:
             raise ShardpropError(
                 f"{op}: Expected an op with a rule of its own, got a variant of "
-                f"{rule.derived_from}, whose rule was registered at {rule.place}. Unregister that, "
-                "or register it with variants=False."
+                f"{rule.derived_from}, whose rule was registered at {rule.registered_at}. "
+                "Unregister that, or register it with variants=False."
             )
         torchs = registry.rule_function(op)
         whose = "" if torchs is None else f" (torch decides it by {where_is(torchs)})"
@@ -146,7 +146,7 @@ class _Registry:
                 derived[other] = RegisteredRule(
                     other,
                     rule_of_variant(op, registration.rule.function, variant),
-                    registration.rule.place,
+                    registration.rule.registered_at,
                     allow_uneven_sharding=registration.rule.allow_uneven_sharding,
                     derived_from=op,
                 )
@@ -172,7 +172,7 @@ class _Registry:
                 _logger.warning(
                     "%s: its rule, registered at %s, gives way to one that torch is given now.",
                     op,
-                    known.rule.place,
+                    known.rule.registered_at,
                 )
                 self._apply({o: r for o, r in self._registrations.items() if o != op})
             elif op in self._derived:

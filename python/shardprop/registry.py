@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, NamedTuple
 
 import torch
@@ -12,7 +13,10 @@ from ._torch import OpOverload, OpSchema, RuntimeSchemaInfo, SingleDimStrategyIn
 
 __all__ = [
     "Entries",
+    "TorchsWay",
     "entries",
+    "full_mesh_strategy",
+    "handler_of",
     "has_own_full_mesh_strategy",
     "is_read_out",
     "looks_into_lists",
@@ -24,8 +28,9 @@ __all__ = [
     "rule_function",
     "rules_of",
     "shape_arguments",
-    "single_dim_rule",
-    "why_no_single_dim_rule",
+    "single_dim_entry",
+    "torchs_way",
+    "way_to_a_rule",
 ]
 
 
@@ -37,24 +42,43 @@ def is_read_out(op: OpOverload) -> bool:
     return op is _READ_OUT
 
 
-def single_dim_rule(op: OpOverload) -> Any | None:
-    """torch's single-dim rule for an op, looked up at the moment of use.
+class TorchsWay(Enum):
+    """How torch decides an op that has no single-dim rule."""
 
-    torch has a rule for ``_local_scalar_dense`` but decides it before it looks (`is_read_out`).
+    FULL_MESH_STRATEGY = "full-mesh strategy"
+    PROPAGATION_RULE = "propagation rule"
+    DECOMPOSITION = "decomposition"
+
+
+def single_dim_entry(op: OpOverload) -> Any | None:
+    """What torch's registry of single-dim rules has for an op, looked up at the moment of use.
+
+    torch has one for ``_local_scalar_dense``, but decides it before it looks (`is_read_out`).
     """
-    if is_read_out(op):
+    if op is _READ_OUT:
         return None
     return _torch.propagator().op_single_dim_strategy_funcs.get(op)
 
 
-def why_no_single_dim_rule(op: OpOverload) -> str:
+def full_mesh_strategy(op: OpOverload) -> Callable[..., Any] | None:
+    """What torch's registry of full-mesh strategies has for an op."""
+    found: Callable[..., Any] | None = _torch.propagator().op_strategy_funcs.get(op)
+    return found
+
+
+def handler_of(op: OpOverload) -> Callable[..., Any] | None:
+    """The function that torch's dispatcher hands an op to; it may ask for a decision, or not."""
+    return _torch.handlers().get(op)
+
+
+def torchs_way(op: OpOverload) -> TorchsWay:
     """How torch decides an op that has no single-dim rule."""
     prop = _torch.propagator()
     if op in prop.op_strategy_funcs:
-        return "full-mesh strategy"
+        return TorchsWay.FULL_MESH_STRATEGY
     if op in prop.op_to_rules:
-        return "propagation rule"
-    return "decomposition"
+        return TorchsWay.PROPAGATION_RULE
+    return TorchsWay.DECOMPOSITION
 
 
 def way_to_a_rule(op: OpOverload) -> str:

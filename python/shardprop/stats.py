@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 
 from .held_bytes import CacheStats
 from .printing import counted
 
-__all__ = ["Recorder", "Stats"]
+__all__ = ["Counts", "Recorder", "Stats"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,8 @@ class Stats:
         decisions: Decisions made by the core.
         delegated: Decisions that torch made of ops that have no rule, its own or ours, by reason:
             its function enumerates, the core prices.
-        fallbacks: Decisions of ops with a rule that were left to torch, by reason; where torch
-            refuses the op, that is how its own error is raised.
+        fallbacks: Decisions of ops with a rule that torch made, since the core declined, by reason.
+        refused: Ops that torch refused, by the reason why they were left to it; no decision.
         strided_operands: Operands with strided shards, over all decisions.
         strided_fallbacks: Those of them in `fallbacks`.
         seconds: Time spent in propagation, nested calls counted once.
@@ -37,6 +39,7 @@ class Stats:
     decisions: int
     delegated: dict[str, int]
     fallbacks: dict[str, int]
+    refused: dict[str, int]
     strided_operands: int
     strided_fallbacks: int
     seconds: float
@@ -52,6 +55,7 @@ class Stats:
         for head, counts in (
             ("by torch, for lack of a rule", self.delegated),
             ("fallback to torch", self.fallbacks),
+            ("refused by torch", self.refused),
             ("price by torch's planner", self.price_fallbacks),
             ("left to policy torch", self.policy_fallbacks),
         ):
@@ -70,7 +74,7 @@ class Stats:
         return sum(held.bytes for held in self.caches.values())
 
 
-class _Counts:
+class Counts:
     """What one thread counts. A block under it (``with``) is one decision, unless in another."""
 
     __slots__ = (
@@ -82,6 +86,7 @@ class _Counts:
         "outcome",
         "policy_fallbacks",
         "price_fallbacks",
+        "refused",
         "seconds",
         "strided",
         "strided_fallbacks",
@@ -99,17 +104,19 @@ class _Counts:
         self.decisions = 0
         self.delegated: Counter[str] = Counter()
         self.fallbacks: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
         self.price_fallbacks: Counter[str] = Counter()
         self.policy_fallbacks: Counter[str] = Counter()
         self.strided = 0
         self.strided_fallbacks = 0
         self.seconds = 0.0
 
-    def add(self, other: _Counts) -> None:
+    def add(self, other: Counts) -> None:
         """Count what `other` has counted."""
         self.decisions += other.decisions
         self.delegated.update(other.delegated.copy())
         self.fallbacks.update(other.fallbacks.copy())
+        self.refused.update(other.refused.copy())
         self.price_fallbacks.update(other.price_fallbacks.copy())
         self.policy_fallbacks.update(other.policy_fallbacks.copy())
         self.strided += other.strided
@@ -121,7 +128,7 @@ class _Counts:
         """Is a decision under way?"""
         return self._depth > 0
 
-    def __enter__(self) -> _Counts:
+    def __enter__(self) -> Counts:
         self._depth += 1
         if self._depth == 1:
             self._start = perf_counter()
@@ -153,6 +160,12 @@ class _Counts:
             self.strided += strided
             self.strided_fallbacks += strided
 
+    def refused_by_torch(self, reason: str) -> None:
+        """torch refused an op that was left to it."""
+        if self._depth == 1:
+            self.refused[reason] += 1
+            self.outcome = ("torch", reason)
+
 
 class Recorder:
     """Counts; each thread for itself, so that none waits for another."""
@@ -160,18 +173,29 @@ class Recorder:
     def __init__(self) -> None:
         self._lock = threading.RLock()  # reentrant, for signal handlers
         self._of_thread = threading.local()
-        self._living: list[tuple[weakref.ref[threading.Thread], _Counts]] = []
-        self._of_the_dead = _Counts()
+        self._living: list[tuple[weakref.ref[threading.Thread], Counts]] = []
+        self._of_the_dead = Counts()
 
-    def mine(self) -> _Counts:
+    def mine(self) -> Counts:
         """The counts of this thread."""
-        counts: _Counts | None = getattr(self._of_thread, "counts", None)
+        counts: Counts | None = getattr(self._of_thread, "counts", None)
         if counts is None:
-            counts = self._of_thread.counts = _Counts()
+            counts = self._of_thread.counts = Counts()
             with self._lock:
                 self._bury()
                 self._living.append((weakref.ref(threading.current_thread()), counts))
         return counts
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """What this thread does in the block is counted nowhere: it only asks, or stands in for a
+        program."""
+        before = self.mine()
+        self._of_thread.counts = Counts()
+        try:
+            yield
+        finally:
+            self._of_thread.counts = before
 
     def _bury(self) -> None:
         """Keep what threads counted that have ended, and no more of them."""
@@ -201,7 +225,7 @@ class Recorder:
 
     def snapshot(self, caches: dict[str, CacheStats]) -> Stats:
         """The counters now, and what the caches hold."""
-        total = _Counts()
+        total = Counts()
         with self._lock:
             total.add(self._of_the_dead)
             for _, counts in self._living:
@@ -210,6 +234,7 @@ class Recorder:
             decisions=total.decisions,
             delegated=dict(total.delegated),
             fallbacks=dict(total.fallbacks),
+            refused=dict(total.refused),
             strided_operands=total.strided,
             strided_fallbacks=total.strided_fallbacks,
             seconds=total.seconds,

@@ -66,7 +66,9 @@ def check_op(op: OpOverload) -> None:
             f"{op}: Expected an op that returns tensors, got one that returns a list of them, "
             "which torch before 2.15 cannot place by rows. Return a tuple, or use torch 2.15."
         )
-    handler = _torch.handlers_instead_of_propagation().get(op)
+    handler = registry.handler_of(op)
+    if handler is not None and _torch.asks_for_a_decision(handler):
+        handler = None
     if handler is not None or registry.is_read_out(op):
         how = "reads a number out" if handler is None else f"hands it to {where_is(handler)}"
         raise ShardpropError(

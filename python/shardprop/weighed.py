@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ._torch import DTensorSpec, TensorMeta
-from .engine import Prepared, Question
+from .engine import Prepared
 from .errors import ShardpropError
+from .question import Question
 from .spec_checks import check_consumers
 
 __all__ = ["WeighedOutput", "weighed_outputs"]

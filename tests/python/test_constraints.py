@@ -17,8 +17,9 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop import ShardpropError, _core, registry
-from shardprop.decision import question_of
 from shardprop.engine import choose, prepare
+from shardprop.question import question_of
+from shardprop.route import route_of
 
 from .custom_ops import ops, step
 from .specs import SS, P, R, S, spec_of
@@ -192,24 +193,24 @@ def test_sizes_that_are_expressions_are_declined(mesh_of: MeshOf) -> None:
     symbolic = spec_of(mesh_of(2), (8, 8), [S(0)])
     symbolic.tensor_meta = meta._replace(shape=(size, 8))
     schema = registry.op_schema(ops.step.default, (symbolic, symbolic), {})
-    rule = registry.single_dim_rule(ops.step.default)
+    rule = route_of(ops.step.default).rule
     with pytest.raises(_core.Unsupported, match="asks something of sizes that are expressions"):
-        choose(question_of(schema, meta, rule), rule)
+        choose(question_of(schema, meta, rule.mesh(schema)), rule)
 
 
 def test_outputs_of_unknown_size_are_declined(mesh_of: MeshOf) -> None:
     shardprop.register_single_dim_rule(step)(lambda *_: [[H(0, even=True), H(0), H(0)]])
     x = spec_of(mesh_of(2), (8, 8), [S(0)])
     schema = registry.op_schema(ops.step.default, (x, x), {})
-    rule = registry.single_dim_rule(ops.step.default)
-    prepared = prepare(question_of(schema, x.tensor_meta, rule), rule)
+    rule = route_of(ops.step.default).rule
+    prepared = prepare(question_of(schema, x.tensor_meta, rule.mesh(schema)), rule)
     with pytest.raises(_core.Unsupported, match="asks something of an output of unknown size"):
         _core.decide(*prepared.arguments[:-1])
 
 
 def test_no_decision_is_held_and_no_region_made_of_rows_that_ask(mesh_of: MeshOf) -> None:
     shardprop.register_single_dim_rule(step)(rows_that_ask({"even": True}))
-    rule = registry.single_dim_rule(ops.step.default)
+    rule = route_of(ops.step.default).rule
     with shardprop.enabled(strict=True):
         for size in (8, 12, 16, 14, 20, 8):
             x = distribute_tensor(torch.randn(size, 4), mesh_of(4), [Shard(0)])
@@ -218,7 +219,7 @@ def test_no_decision_is_held_and_no_region_made_of_rows_that_ask(mesh_of: MeshOf
         assert caches["decisions"].entries == caches["rows of rules"].entries == 0
     x = spec_of(mesh_of(2), (8, 8), [S(0)])
     schema = registry.op_schema(ops.step.default, (x, x), {})
-    question = question_of(schema, x.tensor_meta, rule)
+    question = question_of(schema, x.tensor_meta, rule.mesh(schema))
     assert _core.region(*prepare(question, rule).arguments) is None
 
 

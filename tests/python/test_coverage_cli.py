@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 from shardprop import _torch, coverage
 from shardprop.cli import app
 from shardprop.coverage import Coverage, Decider
+from shardprop.registry import TorchsWay
+from shardprop.route import Route, Who
 
 # At least this share must be decided by the core, by torch's rules or by ours.
 LEAST_BY_RULE_PERCENT = {"2.13": (53.0, 77.3), "2.15": (55.6, 80.5)}
@@ -133,7 +135,8 @@ def test_exit_code_is_0_where_nothing_falls_back() -> None:
 def test_exit_code_is_1_where_an_op_falls_back_unless_there_is_a_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(coverage, "rule_of", lambda op: None)
+    by_torch = Route(torch.ops.aten.mm.default, Who.TORCH, way=TorchsWay.PROPAGATION_RULE)
+    monkeypatch.setattr(coverage, "route_of", lambda op: by_torch)
     code, output = run("--op", "aten.mm.default")
     assert code == 1
     monkeypatch.setitem(coverage.EXCEPTIONS, "aten.mm.default", "a reason that is shown")

@@ -75,7 +75,7 @@ def test_a_programs_own_rule_is_asked_every_time(op: Any, mesh_of: MeshOf) -> No
 
 
 def test_a_wrapper_around_torchs_rule_is_not_torchs(op: Any, mesh_of: MeshOf) -> None:
-    torchs = registry.single_dim_rule(aten.add.Tensor).func
+    torchs = registry.single_dim_entry(aten.add.Tensor).func
 
     @functools.wraps(torchs)
     def rule(op: Any, args: Any, kwargs: Any) -> Any:

@@ -15,9 +15,10 @@ from torch.distributed.tensor import Placement
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from shardprop import _core, registry
-from shardprop.decision import question_of, rule_of
-from shardprop.engine import Question, choose, prepare
+from shardprop.engine import choose, prepare
 from shardprop.metadata import output_meta
+from shardprop.question import Question, question_of
+from shardprop.route import route_of
 
 from .specs import SS, P, R, S, spec_of
 
@@ -112,7 +113,7 @@ class Decisions:
 
     def __init__(self, case: Case, mesh: DeviceMesh) -> None:
         self._case, self._mesh = case, mesh
-        self._rule = registry.single_dim_rule(case.op) or rule_of(case.op)
+        self._rule = route_of(case.op).rule
         self._known: dict[int, str] = {}
         self._schema = registry.op_schema(case.op, case.arguments(mesh, case.now), {})
         self._meta = output_meta(self._schema)
@@ -120,7 +121,7 @@ class Decisions:
     def question(self, tokens: int) -> Question:
         arguments = self._case.arguments(self._mesh, tokens)
         schema = registry.op_schema(self._case.op, arguments, {})
-        return question_of(schema, self._meta, self._rule)
+        return question_of(schema, self._meta, self._rule.mesh(schema))
 
     def operands(self, tokens: int) -> list[DTensorSpec]:
         return self.question(tokens).operands
@@ -178,7 +179,7 @@ def test_within_the_region_the_decision_is_the_same(
 
 
 def rule_of_mm() -> Any:
-    return registry.single_dim_rule(aten.mm.default) or rule_of(aten.mm.default)
+    return route_of(aten.mm.default).rule
 
 
 def mm_region(mesh: DeviceMesh) -> _core.Region:

@@ -11,10 +11,10 @@ import torch
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 
 from shardprop import registry
-from shardprop.decision import question_of, rule_of
 from shardprop.engine import Arguments
-from shardprop.held import _is_known
 from shardprop.metadata import output_meta
+from shardprop.question import question_of
+from shardprop.route import route_of
 from shardprop.seen import Reads, watched
 
 from .parity.cases import draw_op
@@ -70,14 +70,14 @@ def questions(
         rng = random.Random(f"seen:{seed}:{index}")
         case = draw_op(rng, pick_op(rng, DEFAULT, Rule.SINGLE_DIM), DEFAULT)
         schema = case.schema()
-        rule = rule_of(schema.op)
-        if registry.single_dim_rule(schema.op) is None or schema.op.name().startswith(
+        rule = route_of(schema.op).rule
+        if registry.single_dim_entry(schema.op) is None or schema.op.name().startswith(
             ("aten::_foreach", "aten::_fused")
         ):
             continue
-        assert _is_known(rule)
+        assert rule.has_fixed_code
         try:
-            arguments = Arguments(question_of(schema, output_meta(schema), rule), rule)
+            arguments = Arguments(question_of(schema, output_meta(schema), rule.mesh(schema)), rule)
             arguments.rows()
         except Exception:  # torch refuses the op
             continue
@@ -108,7 +108,12 @@ def test_rows_are_the_same_wherever_what_was_read_is(part: int) -> None:
             given = iter(other)
             args = with_shapes(seen[0], given)
             kwargs = {name: with_shapes(value, given) for name, value in seen[1].items()}
-            assert as_text(rule.func(arguments.question.rule_op, args, kwargs)) == rows, (
+            assert (
+                as_text(
+                    rule.rows_of(arguments.question.rule_op, args, kwargs, arguments.question.meta)
+                )
+                == rows
+            ), (
                 arguments.question.op,
                 other,
             )
@@ -141,7 +146,7 @@ def test_all_that_symbolic_sizes_guard_is_noted(part: int) -> None:
         kwargs = {name: with_shapes(value, given) for name, value in seen[1].items()}
         before = len(symbols.env.guards)  # the strides above may have left some
         try:
-            rule.func(arguments.question.rule_op, args, kwargs)
+            rule.rows_of(arguments.question.rule_op, args, kwargs, arguments.question.meta)
         except Exception:  # a rule that takes no symbolic sizes
             continue
         reads = Reads()
@@ -165,7 +170,7 @@ def test_a_rule_that_masks_gives_each_decision_its_own_mask(mesh_of: Any) -> Non
 
     mesh = mesh_of(2)
     held = HeldDecisions()
-    rule = rule_of(aten.embedding.default)
+    rule = route_of(aten.embedding.default).rule
 
     def outputs(length: int) -> Any:
         def spec(shape: tuple[int, ...], placement: Any, dtype: torch.dtype) -> DTensorSpec:
@@ -177,7 +182,7 @@ def test_a_rule_that_masks_gives_each_decision_its_own_mask(mesh_of: Any) -> Non
         schema = registry.op_schema(
             aten.embedding.default, (table, spec((length,), Replicate(), torch.int64)), {}
         )
-        choice = held.choose(question_of(schema, output_meta(schema), rule), rule)
+        choice = held.choose(question_of(schema, output_meta(schema), rule.mesh(schema)), rule)
         return choice.outputs[0][0]
 
     masks = [outputs(length).mask_buffer for length in (8, 8, 16, 24)]

@@ -31,13 +31,16 @@ from .decompositions import (
     decomposition_tree_map,
     ensure_decomposition_schema_info,
     has_decomposition,
+    known_decomposition,
     registered_decomposition,
 )
 from .dispatch import (
     MovedOperand,
+    asks_for_a_decision,
     handler_around_propagation,
-    handlers_instead_of_propagation,
+    handlers,
     moved_for,
+    ops_handled_instead,
 )
 from .flattened import (
     flatten_dims,
@@ -57,6 +60,7 @@ from .mesh import (
 )
 from .metadata import VALUES_NEEDED, fake_mode_lock, torch_output_meta, validate_meta_count
 from .modes import (
+    as_dispatched,
     dispatch_state,
     is_autocast_on,
     kernel_state,
@@ -70,6 +74,7 @@ from .modes import (
 )
 from .ops import (
     all_ops,
+    arguments_of,
     comes_apart_above,
     flop_formula,
     has_autocast_kernel,

@@ -36,6 +36,14 @@ def decomposition_of(op: OpOverload) -> Callable[..., Any] | None:
     return op.decompose if op._can_decompose() else None
 
 
+def known_decomposition(op: OpOverload) -> Callable[..., Any] | None:
+    """`decomposition_of`; None also for an op that torch does not know."""
+    try:
+        return decomposition_of(op)
+    except RuntimeError:
+        return None
+
+
 def ensure_decomposition_schema_info(op: OpOverload) -> None:
     """torch's note of which arguments of a decomposed op its decision depends on."""
     propagator().decomp_strategy.ensure_schema_info(op)

@@ -19,10 +19,20 @@ _ASKING_HANDLERS = frozenset(
 _ASKING_CODES = frozenset(handler.__code__ for handler in _ASKING_HANDLERS)
 
 
-def handlers_instead_of_propagation() -> Mapping[OpOverload, Callable[..., Any]]:
+def handlers() -> Mapping[OpOverload, Callable[..., Any]]:
+    """Ops that torch's dispatcher hands to a function, with these."""
+    found: Mapping[OpOverload, Callable[..., Any]] = DTensor._op_dispatcher._custom_op_handlers
+    return found
+
+
+def asks_for_a_decision(handler: Callable[..., Any]) -> bool:
+    """Does a handler ask the propagator, and do something more around it?"""
+    return handler in _ASKING_HANDLERS
+
+
+def ops_handled_instead() -> set[OpOverload]:
     """Ops that torch's dispatcher hands to a function which asks for no decision about them."""
-    handlers = DTensor._op_dispatcher._custom_op_handlers
-    return {op: handler for op, handler in handlers.items() if handler not in _ASKING_HANDLERS}
+    return {op for op, handler in handlers().items() if not asks_for_a_decision(handler)}
 
 
 def handler_around_propagation(op: OpOverload) -> Callable[..., Any] | None:

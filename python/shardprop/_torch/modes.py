@@ -6,11 +6,12 @@ import functools
 import operator
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch.distributed.tensor import _random
 from torch.utils import _mode_utils
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from .planner import forces_graph_plan
 
@@ -71,6 +72,35 @@ def outside_dispatch() -> Iterator[None]:
     """As if no op, mode or inference mode were under way: composite ops come apart first."""
     with no_modes(), torch._C._ForceDispatchKeyGuard(*_OUTSIDE), torch.inference_mode(False):
         yield
+
+
+@contextmanager
+def as_dispatched() -> Iterator[None]:
+    """As inside of a DTensor op: what lies above tensor subclasses (autograd, functionalization)
+    is out of the way, so that a decomposition comes apart as it does in a run."""
+    include = torch._C._dispatch_tls_local_include_set()
+    exclude = torch._C._dispatch_tls_local_exclude_set() | _above_subclasses()
+    with torch._C._ForceDispatchKeyGuard(include, exclude):
+        yield
+
+
+@functools.cache
+def _above_subclasses() -> torch._C.DispatchKeySet:
+    """The keys that torch's dispatcher excludes where it calls ``__torch_dispatch__``."""
+    look = _Look()  # type: ignore[no-untyped-call]
+    with outside_dispatch(), look:
+        torch.empty(0, device="meta").exp()
+    return look.excluded
+
+
+class _Look(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sees which keys are excluded while an op is dispatched."""
+
+    excluded: torch._C.DispatchKeySet
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.excluded = torch._C._dispatch_tls_local_exclude_set()
+        return func(*args, **(kwargs or {}))
 
 
 def no_mode_dispatch() -> AbstractContextManager[object]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch._decomp import decomposition_table
@@ -94,3 +95,9 @@ def flop_formula(op: OpOverload) -> Callable[..., int] | None:
 
     formula: Callable[..., int] | None = flop_counter.flop_registry.get(op.overloadpacket)
     return formula
+
+
+def arguments_of(op: OpOverload) -> Sequence[Any]:
+    """The arguments of an op's schema, with name, type and default of each."""
+    found: Sequence[Any] = op._schema.arguments
+    return found

@@ -26,7 +26,7 @@ def register_cpu_attention(ops: Iterable[OpOverload | None]) -> None:
     """Register the rules if one of the ops is that kernel, and nobody has registered any."""
     met = {*ops}
     for op, rule in ((_FORWARD, _forward), (_BACKWARD, _backward)):
-        if op in met and registry.single_dim_rule(op) is None:
+        if op in met and registry.single_dim_entry(op) is None:
             register_single_dim_rule(op)(rule)
 
 

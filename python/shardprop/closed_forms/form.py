@@ -10,7 +10,7 @@ import torch
 
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpOverload, TensorMeta
-from ..engine import OutputMeta
+from ..question import OutputMeta
 
 __all__ = ["DECLINED", "ClosedForm", "Declined", "Form", "bind"]
 

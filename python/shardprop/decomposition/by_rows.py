@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import _torch, registry
 from .._torch import (
     DeviceMesh,
     DTensorSpec,
+    OpOverload,
     OpSchema,
     OutputSharding,
     Placement,
@@ -17,9 +17,11 @@ from .._torch import (
     StridedShard,
     TensorMeta,
 )
-from ..engine import Choice, GivenRows, Question, choose
+from ..engine import choose
 from ..op_facts import op_facts
 from ..outputs import output_sharding
+from ..question import Choice, OutputMeta, question_of
+from ..rules.rule import DecompositionRule, Rows, RowsRule, rule_of_entry
 from .lookup import Outputs, RowTable
 from .program import Call, Declined, Program, Ref, refs
 
@@ -47,32 +49,27 @@ class NotPlain(Exception):
     """The call takes a whole decision."""
 
 
-@dataclass
-class _RuleOnce:
-    """A single-dim rule whose rows, which no placement changes, are made once."""
+class _RowsOnce(RowsRule):
+    """A rule whose rows, which no placement changes, are made once.
 
-    rule: Any
-    rows: Any = None
+    They are those that ask nothing of sizes, for on a mesh of one rank every size would do.
+    """
 
-    @property
-    def different_mesh_args(self) -> Any:
-        return self.rule.different_mesh_args
+    def __init__(self, rule: RowsRule) -> None:
+        self._rule = rule
+        self.rows: Rows | None = None
+        self.outputs = rule.outputs
+        self.different_mesh_args = rule.different_mesh_args
+        self.allow_uneven_sharding = rule.allow_uneven_sharding
+        self.allow_unbacked_sharding = rule.allow_unbacked_sharding
+        self.accepts = rule.accepts
 
-    @property
-    def allow_uneven_sharding(self) -> bool:
-        return bool(self.rule.allow_uneven_sharding)
-
-    @property
-    def allow_unbacked_sharding(self) -> bool | None:
-        return self.rule.allow_unbacked_sharding  # type: ignore[no-any-return]
-
-    @property
-    def full_mesh_strategy_filter(self) -> Any:
-        return getattr(self.rule, "full_mesh_strategy_filter", None)
-
-    def func(self, op: Any, args: Any, kwargs: Any) -> Any:
+    def rows_of(
+        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta
+    ) -> Rows:
+        """The rows of the first question, for all questions."""
         if self.rows is None:
-            self.rows = self.rule.func(op, args, kwargs)
+            self.rows = self._rule.rows_for_any_sizes(op, args, kwargs)
         return self.rows
 
 
@@ -99,8 +96,8 @@ class ByRows:
         self._program = program
         self._call = call
         self._mesh = mesh
-        rule = registry.single_dim_rule(call.op)
-        self.rule = None if rule is None else _RuleOnce(rule)
+        entry = registry.single_dim_entry(call.op)
+        self.rule = None if entry is None else _RowsOnce(rule_of_entry(entry))
         self._table: RowTable | None = None
         # torch's rewrites of arguments may fail, so they have to be made.
         self._rewritten = op_facts(call.op).rewrites_arguments
@@ -122,7 +119,7 @@ class ByRows:
         return (None if outputs is None else _layouts(self._call, outputs),)
 
     def from_engine(
-        self, schema: OpSchema, layouts: dict[int, Layout], rule: _RuleOnce | GivenRows
+        self, schema: OpSchema, layouts: dict[int, Layout], rule: _RowsOnce | DecompositionRule
     ) -> Layouts | None:
         """The outputs' layouts by the engine's choice among the rows; None if an input moves.
 
@@ -136,7 +133,7 @@ class ByRows:
         first = rule is self.rule and self._table is None
         if first:
             _torch.validate_meta_count(schema, self._call.meta)  # torch gives up the op here
-        question = self._question(schema)
+        question = question_of(schema, self._call.meta, self._mesh)
         choice = choose(question, rule)
         if first:
             self._table = self._make_table(choice)
@@ -156,29 +153,11 @@ class ByRows:
             for value, p in zip(self._positional, placements, strict=True)
         )
 
-    def _question(self, schema: OpSchema) -> Question:
-        positional = schema.args_spec
-        pytree = schema.schema_info is not None and schema.schema_info.needs_pytree
-        values = (
-            _torch.tree_leaves(schema.kwargs_schema) if pytree else schema.kwargs_schema.values()
-        )
-        keywords = [value for value in values if isinstance(value, _torch.DTensorSpec)]
-        return Question(
-            op=schema.op,
-            rule_op=schema.op,
-            args=schema.args_schema,
-            kwargs=schema.kwargs_schema,
-            operands=[*positional, *keywords],
-            positional=len(positional),
-            meta=self._call.meta,
-            mesh=self._mesh,
-        )
-
     def _make_table(self, choice: Choice) -> RowTable | None:
         if self.rule is None or self._keyword:
             return None
         shapes = [self._program.metas[value].shape for value in self._positional]
-        return RowTable(self._call.op, self.rule, self.rule.rows, len(choice.outputs), shapes)
+        return RowTable(self._call.op, self.rule, self.rule.rows or (), len(choice.outputs), shapes)
 
 
 def _operands(items: Iterable[Any], pytree: bool) -> tuple[int, ...]:

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
 from .. import _torch, registry
-from .._torch import DTensorSpec, OpOverload, OpSchema, Partial, Replicate, Shard, StridedShard
+from .._torch import (
+    DTensorSpec,
+    OpOverload,
+    OpSchema,
+    OutputSharding,
+    Partial,
+    Replicate,
+    Shard,
+    StridedShard,
+)
 from ..bounded import BoundedMap
-from ..engine import GivenRows
 from ..op_facts import op_facts
+from ..question import OutputMeta
+from ..rules.rule import DecompositionRule, Terms
 from .beyond_torch import is_random, runs_alike
 from .history import depends_on_order
-from .inner import Decide, Decomposed, Inner
+from .inner import Inner
 from .options import operand_options
 from .program import Declined, OrderMatters, Program, Refused
 from .template import Template, template_of
 from .trace import contiguous_meta, trace
 from .walk import Passed, walk
 
-__all__ = ["Decomposer", "Rows"]
+__all__ = ["Decomposer"]
 
 _PROGRAMS_HELD = 512
 _ROWS_HELD = 1024
@@ -31,15 +40,10 @@ _ROWS_HELD = 1024
 _VALUES = frozenset({Replicate, Shard, StridedShard, Partial})
 
 
-@dataclass(frozen=True)
-class Rows(GivenRows):
-    """The rows of a decomposition.
+class Decide(Protocol):
+    """The decision of an op whose output metadata is known; it answers (and raises) as torch."""
 
-    Attributes:
-        beyond_torch: torch refuses this op; see the module of that name.
-    """
-
-    beyond_torch: bool = False
+    def __call__(self, schema: OpSchema, meta: OutputMeta, terms: Terms) -> OutputSharding: ...
 
 
 class _Traced(NamedTuple):
@@ -62,11 +66,13 @@ class _How(NamedTuple):
     """How an op is asked about.
 
     Attributes:
+        terms: What the calls inside are decided under.
         nested: It is called inside another decomposition.
         factories: Calls of factories are to be answered, too.
         refused: torch refuses it, so that every row has to be checked.
     """
 
+    terms: Terms
     nested: bool
     factories: bool
     refused: bool = False
@@ -76,21 +82,24 @@ class Decomposer:
     """Rows of ops that have no rule.
 
     Args:
-        decide: Decides the calls inside that are not decided by rows alone.
         beyond_torch: Decide ops that torch refuses where an answer is provably right (the module
             `beyond_torch` says when).
+
+    Attributes:
+        decide: Decides the calls inside that are not decided by rows alone. To be set.
     """
 
-    def __init__(self, decide: Decide, *, beyond_torch: bool = True) -> None:
+    decide: Decide
+
+    def __init__(self, *, beyond_torch: bool = True) -> None:
         self.beyond_torch = beyond_torch
-        self._decide = decide
         # In place of what could not be had: why not.
         self._programs: BoundedMap[_Traced | str] = BoundedMap("decompositions", _PROGRAMS_HELD)
         # With the rules they were made with; one registered since then makes them worthless.
         self._inners: BoundedMap[tuple[object, Inner]] = BoundedMap(
             "decisions in decompositions", _PROGRAMS_HELD
         )
-        self._rows: BoundedMap[tuple[object, Rows | Declined]] = BoundedMap(
+        self._rows: BoundedMap[tuple[object, DecompositionRule | Declined]] = BoundedMap(
             "rows of decompositions", _ROWS_HELD
         )
 
@@ -100,8 +109,10 @@ class Decomposer:
         self._inners.clear()
         self._rows.clear()
 
-    def rows(self, schema: OpSchema) -> Rows:
+    def rows(self, schema: OpSchema, terms: Terms) -> DecompositionRule:
         """The rows that torch finds by tracing the decomposition, in torch's order.
+
+        The calls inside are decided under `terms`.
 
         Raises:
             Declined: torch is to answer.
@@ -116,14 +127,15 @@ class Decomposer:
         beyond = self.beyond_torch and not nested and not _torch.are_we_tracing()
         with _torch.no_local_tensors():
             try:
-                return self._rows_for(schema, _How(nested, beyond))
+                return self._rows_for(schema, _How(terms, nested, beyond))
             except Refused:
                 if not beyond:
                     raise
             with _torch.outside_dispatch():
-                return self._rows_for(schema, _How(nested, factories=True, refused=True))
+                how = _How(terms, nested, factories=True, refused=True)
+                return self._rows_for(schema, how)
 
-    def _rows_for(self, schema: OpSchema, how: _How) -> Rows:
+    def _rows_for(self, schema: OpSchema, how: _How) -> DecompositionRule:
         decomposition = _decomposition_of(schema.op)
         _torch.ensure_decomposition_schema_info(schema.op)
         template = template_of(schema)
@@ -154,7 +166,7 @@ class Decomposer:
             raise Declined(held)
         return held
 
-    def _held_rows(self, asked: _Asked, how: _How) -> Rows:
+    def _held_rows(self, asked: _Asked, how: _How) -> DecompositionRule:
         rules = [registry.rules_of(call.op) for call in asked.program.calls]
         key = (asked.program, how, tuple(spec.placements for spec in asked.template.specs))
         held = self._rows.get(key)
@@ -175,17 +187,19 @@ class Decomposer:
         return held[1]
 
     def _inner(self, asked: _Asked, how: _How, in_order: bool) -> Inner:
-        def decompose(schema: OpSchema) -> Decomposed | None:
+        def decompose(schema: OpSchema) -> DecompositionRule | None:
             try:
-                rows = self._rows_for(schema, _How(nested=True, factories=how.factories))
+                return self._rows_for(schema, _How(how.terms, True, how.factories))
             except OrderMatters:
                 raise
             except Declined:
                 return None
-            return Decomposed(rows, rows.beyond_torch)
+
+        def decide(schema: OpSchema, meta: OutputMeta) -> OutputSharding:
+            return self.decide(schema, meta, how.terms)
 
         mesh = _torch.decomposition_mesh(asked.template.specs[0].mesh.device_type)
-        inner = Inner(asked.program, mesh, self._decide, decompose, how.factories, in_order)
+        inner = Inner(asked.program, mesh, decide, decompose, how.factories, in_order)
         inner.beyond_torch = how.refused
         return inner
 
@@ -205,7 +219,7 @@ def _are_values(specs: Sequence[DTensorSpec]) -> bool:
     return all(type(p) in _VALUES for spec in specs for p in spec.placements)
 
 
-def _found(asked: _Asked, inner: Inner) -> Rows:
+def _found(asked: _Asked, inner: Inner) -> DecompositionRule:
     options = operand_options(asked.template.specs)
     passed = walk(asked.program, options, inner.outputs, inner.in_order)
     if inner.beyond_torch:
@@ -213,7 +227,7 @@ def _found(asked: _Asked, inner: Inner) -> Rows:
     return _rows_of(asked, passed, inner.beyond_torch)
 
 
-def _found_or_declined(asked: _Asked, inner: Inner) -> Rows | Declined:
+def _found_or_declined(asked: _Asked, inner: Inner) -> DecompositionRule | Declined:
     try:
         return _found(asked, inner)
     except Declined as declined:
@@ -235,7 +249,7 @@ def _right_everywhere(asked: _Asked, passed: Sequence[Passed]) -> list[Passed]:
     return [p for p in passed if runs_alike(program, p.layouts, retrace, rewritten)]
 
 
-def _rows_of(asked: _Asked, passed: Sequence[Passed], beyond_torch: bool) -> Rows:
+def _rows_of(asked: _Asked, passed: Sequence[Passed], beyond_torch: bool) -> DecompositionRule:
     program = asked.program
     rows = []
     for _, layouts in passed:
@@ -247,4 +261,4 @@ def _rows_of(asked: _Asked, passed: Sequence[Passed], beyond_torch: bool) -> Row
         raise Declined("the decomposition does not pass with all operands replicated")
     if len(op_facts(asked.op).out_arguments) > len(program.results):
         raise Declined("out= arguments that the decomposition does not return")
-    return Rows(rows, len(program.results), beyond_torch=beyond_torch)
+    return DecompositionRule(rows, len(program.results), refused_by_torch=beyond_torch)

@@ -8,7 +8,6 @@ depends on the call and the layouts of its inputs only, so each such question is
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from .. import _core, registry
 from .._torch import (
@@ -19,27 +18,13 @@ from .._torch import (
     OutputSharding,
     Replicate,
 )
-from ..engine import GivenRows, NoStrategyError, OutputMeta
 from ..errors import RefusedPlacementError
+from ..question import NoStrategyError, OutputMeta
+from ..rules.rule import DecompositionRule
 from .by_rows import ByRows, Layout, Layouts, NotPlain, recorded
 from .program import Call, Declined, OrderMatters, Program, Refused, fill
 
-__all__ = ["Decide", "Decomposed", "Inner"]
-
-# The decision of an op whose output metadata is known; it answers (and raises) as torch does.
-Decide = Callable[[OpSchema, OutputMeta], OutputSharding]
-
-
-class Decomposed(NamedTuple):
-    """The rows of a call that is itself decomposed.
-
-    Attributes:
-        rows: Its rows.
-        beyond_torch: torch refuses it; see the module of that name.
-    """
-
-    rows: GivenRows
-    beyond_torch: bool
+__all__ = ["Inner"]
 
 
 class Inner:
@@ -63,8 +48,8 @@ class Inner:
         self,
         program: Program,
         mesh: DeviceMesh,
-        decide: Decide,
-        decompose: Callable[[OpSchema], Decomposed | None],
+        decide: Callable[[OpSchema, OutputMeta], OutputSharding],
+        decompose: Callable[[OpSchema], DecompositionRule | None],
         factories: bool,
         in_order: bool,
     ) -> None:
@@ -145,14 +130,14 @@ class Inner:
                 self._by_rows[index] = None
         return self._by_rows[index]
 
-    def _rows_of_decomposed(self, schema: OpSchema) -> GivenRows:
+    def _rows_of_decomposed(self, schema: OpSchema) -> DecompositionRule:
         if any(rule is not None for rule in registry.rules_of(schema.op)):
             raise NotPlain
         found = self._decompose(schema)
         if found is None:
             raise NotPlain
-        self.beyond_torch |= found.beyond_torch
-        return found.rows
+        self.beyond_torch |= found.refused_by_torch
+        return found
 
     def _schema(self, call: Call, layouts: dict[int, Layout]) -> OpSchema:
         specs = {value: self._spec(value, layout) for value, layout in layouts.items()}

@@ -16,6 +16,7 @@ from typing import Any
 from .. import _torch
 from .._torch import OpOverload, Partial, Placement, Replicate, Shard, ShardingPlaceholder
 from ..op_facts import op_facts
+from ..rules.rule import RowsRule
 
 __all__ = ["RowTable"]
 
@@ -40,14 +41,13 @@ class RowTable:
     def __init__(
         self,
         op: OpOverload,
-        rule: Any,
+        rule: RowsRule,
         rows: Sequence[Sequence[Any]],
         outputs: int,
         shapes: Sequence[Sequence[int]],
     ) -> None:
         self._usable = (
-            all(type(cell) in _CELLS for row in rows for cell in row)
-            and getattr(rule, "full_mesh_strategy_filter", None) is None
+            all(type(cell) in _CELLS for row in rows for cell in row) and rule.accepts is None
         )
         self._shapes = shapes
         self._in_place = op_facts(op).in_place

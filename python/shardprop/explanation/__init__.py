@@ -1,5 +1,6 @@
 """Why an op was placed as it was: rows, candidates, the tie-break, moves, and advice."""
 
+from ..rules.rule import RuleFacts
 from .entry import explain
 from .explaining import explain_schema
 from .explanation import Explanation
@@ -11,7 +12,6 @@ from .model import (
     OperandMove,
     Rejection,
     Row,
-    RuleFacts,
 )
 
 __all__ = [

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
-from ..engine import Choice, strided_flag
 from ..kinds import has_strided
 from ..outputs import moves
+from ..question import Choice, strided_flag
 from ..specs import make_spec
 from .asking import Asked
 from .model import Advice, Candidate, Placements

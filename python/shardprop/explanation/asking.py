@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .. import engine
 from .._core import Unsupported
 from .._torch import DTensorSpec, TensorMeta
-from ..decision import ask
-from ..engine import Choice, Prepared, Question, prepare
+from ..engine import Prepared
 from ..errors import ShardpropError
-from ..exact import ExactPlanner, NotReached
-from ..no_plan import why_no_strategy
 from ..outputs import SpecMaker
-from ..policy import OptimalPolicy, Policy
-from ..rules import FollowRule
+from ..policy import Afresh, Chosen, Policy
+from ..question import Choice, NoStrategyError, Question
+from ..rules.rule import RowsRule, Rule
 from .model import Candidate, Rejection, Row
 
-__all__ = ["Answer", "Asked", "Decided", "output_names", "with_operands"]
+__all__ = ["Answer", "Asked", "output_names", "with_operands"]
 
 
 class Answer(NamedTuple):
@@ -43,22 +40,6 @@ class Answer(NamedTuple):
     error: str | None = None
 
 
-class Decided(NamedTuple):
-    """A choice among rows.
-
-    Attributes:
-        choice: What was chosen.
-        prepared: How the core was asked.
-        planner: Whose prices decided; None for torch's.
-        without: Why policy ``"optimal"`` had no answer, where it left this to torch's prices.
-    """
-
-    choice: Choice
-    prepared: Prepared
-    planner: ExactPlanner | None
-    without: str | None = None
-
-
 @dataclass(frozen=True)
 class Asked:
     """A question about one op or one element of a list op, and who answers it.
@@ -71,7 +52,7 @@ class Asked:
     """
 
     question: Question
-    rule: Any
+    rule: Rule
     policy: Policy
     names: tuple[str, ...]
 
@@ -80,12 +61,11 @@ class Asked:
         """Where the operands are."""
         return self.question.operands
 
-    def prepare(self) -> Prepared:
+    def prepare(self, rule: RowsRule) -> Prepared:
         """The question as the core is asked; see `engine.prepare` for what it raises."""
-        is_optimal = isinstance(self.policy, OptimalPolicy)
-        return prepare(self.question, self.rule, always_shards=is_optimal)
+        return self.policy.prepare(self.question, rule)
 
-    def decide(self, question: Question | None = None) -> Decided:
+    def decide(self) -> Chosen:
         """What the policy chooses among rows; counted nowhere, and looked up nowhere, so that the
         costs are those of these very sizes.
 
@@ -93,14 +73,9 @@ class Asked:
             ShardpropError: policy ``"optimal"`` has no answer, and leaves nothing to torch.
             Exception: as `engine.choose` does.
         """
-        found: list[Decided] = []
-
-        def choose(question: Question, rule: Any) -> Choice:
-            found.append(_decided(question, rule, self.policy))
-            return found[0].choice
-
-        ask(self.rule, self.policy, choose)(question or self.question)
-        return found[0]
+        terms = Afresh(self.policy)
+        self.rule.choose(self.question, terms)
+        return terms.found[0]
 
     def choose(self, question: Question | None = None) -> Choice:
         """The choice alone, by whichever kind of rule.
@@ -108,9 +83,7 @@ class Asked:
         Raises:
             As `decide` does.
         """
-        if self.follows:
-            return ask(self.rule, self.policy)(question or self.question)
-        return self.decide(question).choice
+        return self.rule.choose(question or self.question, Afresh(self.policy))
 
     def spec_maker(self, strided_is_order: bool = True) -> SpecMaker:
         """Makes specs of a decision as torch makes them."""
@@ -124,33 +97,13 @@ class Asked:
         operands[operand] = spec
         try:
             return self.choose(with_operands(self.question, operands))
-        except (ShardpropError, Unsupported, engine.NoStrategyError):
+        except (ShardpropError, Unsupported, NoStrategyError):
             return None
 
     @property
     def follows(self) -> bool:
         """Do the outputs follow the operands?"""
-        return isinstance(self.rule, FollowRule)
-
-
-def _decided(question: Question, rule: Any, policy: Policy) -> Decided:
-    without = None
-    if isinstance(policy, OptimalPolicy):
-        prepared = prepare(question, rule, always_shards=True)
-        limit = policy.planner.memory_limit
-        try:
-            return Decided(policy.planner.choose(question, prepared), prepared, policy.planner)
-        except NotReached as reason:
-            if policy.strict or limit is not None:
-                message = why_no_strategy(question.op, question.operands, limit)
-                raise ShardpropError(message) from None
-            without = str(reason)
-        except Unsupported as reason:
-            if policy.strict:
-                raise ShardpropError(f"{question.op}: no answer: {reason}.") from None
-            without = str(reason)
-    prepared = prepare(question, rule)
-    return Decided(engine.answer(prepared), prepared, None, without)
+        return self.rule.as_rows is None
 
 
 def with_operands(question: Question, operands: Sequence[DTensorSpec]) -> Question:

@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._torch import DTensorSpec, Placement
-from ..engine import Choice, NoStrategyError, Prepared, Verdict
+from ..engine import Prepared, Verdict
 from ..exact import ExactPlanner
+from ..policy import Chosen
+from ..question import Choice, NoStrategyError
+from ..rules.rule import RowsRule
 from ..weighed import weighed_outputs
-from .asking import Answer, Asked, Decided, output_names
+from .asking import Answer, Asked, output_names
 from .model import Candidate, Row
 from .reasons import Field, reason_for
 from .rejections import Refusal, Table, rejections_of
@@ -37,7 +40,7 @@ class _Ranking(NamedTuple):
     turned_down: int
 
 
-def answer_by_rows(asked: Asked, limit: int) -> Answer:
+def answer_by_rows(asked: Asked, rule: RowsRule, limit: int) -> Answer:
     """The answer of a rule that lists rows.
 
     Raises:
@@ -45,10 +48,10 @@ def answer_by_rows(asked: Asked, limit: int) -> Answer:
         ShardpropError: policy ``"optimal"`` has no answer, and leaves nothing to torch.
         Exception: what the rule function raises.
     """
-    decided: Decided | None = None
+    decided: Chosen | None = None
     with contextlib.suppress(NoStrategyError):
         decided = asked.decide()
-    prepared = asked.prepare() if decided is None else decided.prepared
+    prepared = asked.prepare(rule) if decided is None else decided.prepared
     planner = None if decided is None else decided.planner
     ranking = _Ranking(*_core.rank(_MOST_REPRICED if planner else limit, *prepared.arguments))
     rows = _rows(ranking, prepared.outputs)
@@ -77,7 +80,7 @@ def answer_by_rows(asked: Asked, limit: int) -> Answer:
 
 
 def _with_winner(
-    answer: Answer, asked: Asked, decided: Decided, ranking: _Ranking, limit: int
+    answer: Answer, asked: Asked, decided: Chosen, ranking: _Ranking, limit: int
 ) -> Answer:
     choice, prepared, planner, without = decided
     notes = [*answer.notes]

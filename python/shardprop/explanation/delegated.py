@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _torch
-from .._torch import DTensorSpec, OpSchema, OutputSharding
+from .._torch import OpSchema
+from ..decision import decide_by_torch
+from ..outputs import output_placements, strategy_placements, wanted_specs
 from ..policy import Policy
-from .model import Candidate, OperandMove, Placements
+from ..route import Route
+from .model import Candidate, OperandMove
 from .moves import move_of
 from .words import us_text
 
-__all__ = ["Delegated", "ask_torch"]
+__all__ = ["Delegated"]
 
 
 class Delegated:
@@ -24,19 +27,24 @@ class Delegated:
         moves: The operands that it redistributes.
         why: A sentence.
         count: How many strategies there are.
+
+    Raises:
+        Exception: what torch raises.
     """
 
-    def __init__(self, schema: OpSchema, policy: Policy, names: Sequence[str]) -> None:
+    def __init__(
+        self, schema: OpSchema, found: Route, policy: Policy, names: Sequence[str]
+    ) -> None:
         with policy.one_decision():
-            answer = _torch.torch_propagate(schema)
+            answer = decide_by_torch(schema, found, policy)
             strategies = _torch.full_mesh_strategies(schema)
         operands = schema.args_spec
-        wanted = _wanted(schema, answer)
+        wanted = wanted_specs(schema, answer)
         prices = [policy.cost(src, dst) for src, dst in zip(operands, wanted, strict=True)]
         taken = Candidate(
             place=0,
             rows=None,
-            outputs=_outputs(answer),
+            outputs=output_placements(answer),
             operands=tuple(tuple(spec.placements) for spec in wanted),
             operand_us=tuple(prices),
             us=sum(prices),
@@ -54,46 +62,11 @@ class Delegated:
         self.why = f"torch's own code takes the decision{others}; it costs {us_text(taken.us)}."
 
 
-def ask_torch(schema: OpSchema, policy: Policy, names: Sequence[str]) -> Delegated:
-    """Let torch decide.
-
-    Raises:
-        Exception: what torch raises.
-    """
-    return Delegated(schema, policy, names)
-
-
-def _wanted(schema: OpSchema, answer: OutputSharding) -> Sequence[DTensorSpec]:
-    changed = answer.redistribute_schema
-    if not answer.needs_redistribute or changed is None:
-        return schema.args_spec
-    return [x for x in _torch.tree_leaves(changed.args_schema) if isinstance(x, DTensorSpec)]
-
-
-def _outputs(answer: OutputSharding) -> tuple[Placements | None, ...]:
-    specs: Any = answer.output_spec
-    if isinstance(specs, DTensorSpec):
-        specs = [specs]
-    return tuple(None if s is None else tuple(s.placements) for s in specs or ())
-
-
 def _in_order(taken: Candidate, strategies: Sequence[Any] | None) -> tuple[Candidate, ...]:
     found = [taken]
     for strategy in strategies or ():
-        outputs = strategy.output_specs
-        specs = [outputs] if isinstance(outputs, DTensorSpec) else outputs or ()
-        inputs = strategy.input_specs or ()
-        costs = tuple(float(sum(each)) for each in strategy.redistribute_cost or ())
-        found.append(
-            Candidate(
-                place=0,
-                rows=None,
-                outputs=tuple(None if s is None else tuple(s.placements) for s in specs),
-                operands=tuple(tuple(spec.placements) for spec in inputs),
-                operand_us=costs,
-                us=sum(costs),
-            )
-        )
+        outputs, operands, costs = strategy_placements(strategy)
+        found.append(Candidate(0, None, outputs, tuple(operands), tuple(costs), sum(costs)))
     rest = [c for c in found[1:] if (c.outputs, c.operands) != (taken.outputs, taken.operands)]
     rest.sort(key=lambda candidate: candidate.us)
     return tuple(

@@ -18,12 +18,13 @@ from .._torch import (
     TensorMeta,
 )
 from ..errors import ShardpropError
+from ..op_call import call_schema
 from ..spec_checks import check_spec
 from ..specs import make_spec
 from .explaining import explain_schema, without_torchs_log
 from .explanation import Explanation
 from .model import DecisionExplanation
-from .observing import Observed, observe
+from .observing import observe
 
 __all__ = ["explain"]
 
@@ -55,30 +56,17 @@ def explain(op_or_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
         raise ShardpropError(
             f"Expected an op overload or something that can be called, got {op_or_fn!r}."
         )
+
+    def explain_op(schema: OpSchema) -> DecisionExplanation:
+        return explain_schema(schema, limit=_LIMIT)
+
     with without_torchs_log():
-        observed = observe(op_or_fn, args, kwargs)
-    return Explanation(_name(op_or_fn), _explained(observed))
+        return Explanation(_name(op_or_fn), observe(op_or_fn, args, kwargs, explain_op))
 
 
 def _runs_apart(op: OpOverload) -> bool:
     """Is it a composite op without a rule of its own? Then autograd takes it apart first."""
     return _torch.comes_apart_above(op) and op not in registry.ops_with_a_rule()
-
-
-def _explained(observed: Observed) -> list[DecisionExplanation]:
-    """Each schema; equal ones share an explanation."""
-    known: dict[OpSchema, DecisionExplanation] = {}
-    decisions = []
-    for schema in observed.schemas:
-        try:
-            found = known.get(schema)
-        except TypeError:  # an argument without a hash
-            decisions.append(explain_schema(schema, limit=_LIMIT))
-            continue
-        if found is None:
-            found = known[schema] = explain_schema(schema, limit=_LIMIT)
-        decisions.append(found)
-    return decisions
 
 
 def _name(function: Any) -> str:
@@ -99,27 +87,7 @@ def _schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Op
         )
     converted = [_argument(op, leaf, mesh) for leaf in leaves]
     args, kwargs = _torch.tree_unflatten(converted, structure)
-    return registry.op_schema(op, *_in_place_of_names(op, tuple(args), kwargs))
-
-
-def _in_place_of_names(
-    op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments that are given by name, but have a place, in their place, as torch's dispatcher has
-    them."""
-    left, placed = dict(kwargs), list(args)
-    defaults: list[Any] = []  # of arguments that are not given, if one after them is
-    for argument in op._schema.arguments[len(args) :]:
-        if argument.kwarg_only:
-            break
-        if argument.name in left:
-            placed += [*defaults, left.pop(argument.name)]
-            defaults.clear()
-        elif argument.has_default_value():
-            defaults.append(argument.default_value)
-        else:
-            break
-    return tuple(placed), left
+    return call_schema(op, tuple(args), kwargs)
 
 
 def _is_placed(leaf: Any) -> bool:

@@ -9,27 +9,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .. import _core, _torch, decision, registry
+from .. import _torch
 from .._torch import DeviceMesh, DTensorSpec, OpSchema
-from ..decision import ReadOut, question_of, refuse_misfit
-from ..decomposition import Declined, Rows
-from ..engine import GivenRows, NoStrategyError
+from ..decision import DECLINED, asked_of
 from ..errors import ShardpropError
-from ..lists import Elements, element_question, is_tensor_list
-from ..metadata import output_meta
+from ..lists import ListQuestion, is_tensor_list
+from ..op_call import specs_of
 from ..operands import operands_of
 from ..policy import Policy
-from ..propagator import current_policy, decomposer
-from ..registered import RegisteredRule
+from ..propagator import current_policy, uncounted
+from ..question import NoStrategyError
+from ..route import Route, Who, route
+from ..rules.places import function_place
+from ..rules.rule import Rule, RuleKind
 from ..sizes import is_symbolic
 from .advice import advice_for
 from .asking import Answer, Asked, output_names
 from .by_rows import answer_by_rows
-from .delegated import ask_torch
+from .delegated import Delegated
 from .following import answer_by_following
 from .model import DecisionExplanation, OperandFacts
 from .moves import moves_of, notes_of
-from .rule_facts import facts_of_rule, function_place
 from .words import dim_names, dtype_text, spec_text
 
 __all__ = ["explain_schema", "without_torchs_log"]
@@ -76,7 +76,7 @@ def explain_schema(schema: OpSchema, *, limit: int = 10) -> DecisionExplanation:
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ShardpropError(f"limit: Expected 1 or more, got {limit!r}.")
-    specs = _specs_of(schema)
+    specs = specs_of(schema)
     if not specs:
         raise ShardpropError(f"{schema.op}: Expected a DTensorSpec among the arguments, got none.")
     for spec in specs:
@@ -87,14 +87,10 @@ def explain_schema(schema: OpSchema, *, limit: int = 10) -> DecisionExplanation:
                 f"{schema.op}: Expected plain sizes, got {tuple(spec.shape)}: a decision on "
                 "symbolic sizes is not explained. Explain the op on sizes of a real run."
             )
-    # Whoever asks may be in the midst of a fake mode of his, in which decisions are others.
-    with _torch.no_modes():
-        return _Subject(schema, specs, current_policy(), limit).explanation()
-
-
-def _specs_of(schema: OpSchema) -> list[DTensorSpec]:
-    leaves = _torch.tree_leaves((schema.args_schema, schema.kwargs_schema))
-    return [leaf for leaf in leaves if isinstance(leaf, DTensorSpec)]
+    # As torch's dispatcher asks, whatever mode the caller is in: decisions may be others there.
+    with uncounted(), _torch.no_modes(), _torch.as_dispatched():
+        policy = current_policy()
+        return _Subject(schema, specs, policy, route(schema, policy), limit).explanation()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,68 +100,45 @@ class _Subject:
     schema: OpSchema
     specs: list[DTensorSpec]
     policy: Policy
+    found: Route
     limit: int
 
     def explanation(self) -> DecisionExplanation:
-        schema = self.schema
-        if schema.op in _torch.handlers_instead_of_propagation():
-            return self._undecided(
-                None, "torch's dispatcher hands the op to a function of its own."
+        found, schema = self.found, self.schema
+        if found.who in (Who.HANDLER, Who.READ_OUT):
+            return DecisionExplanation(
+                **self._head(), outputs=(), reason="nothing is decided", why=found.why
             )
-        declined = ""
+        if found.rule is None:
+            is_known = found.declined is not None and found.facts.kind is not RuleKind.NONE
+            return self._left_to_torch((found.why,) if is_known else ())
         try:
-            rule = self._rule()
-        except Declined as reason:
-            rule, declined = None, str(reason)
-        if isinstance(rule, ReadOut):
-            why = "torch reads the number that this rank holds: nothing is placed, nothing moves."
-            return self._undecided(rule, why)
-        if rule is None:
-            notes: tuple[str, ...] = ()
-            if declined and facts_of_rule(self.schema.op, None).kind != "none":
-                notes = (f"Its decomposition has no rows of ours: {declined}.",)
-            return self._left_to_torch(None, notes)
-        try:
-            return self._by_rule(rule)
-        except (_core.Unsupported, _core.RuleError, NoStrategyError) as reason:
-            try:
-                if isinstance(rule, RegisteredRule):
-                    refuse_misfit(schema, reason)
-            except ShardpropError as error:
-                return self._failed(rule, str(error))
-            return self._left_to_torch(rule, (f"The core left this to torch: {reason}.",))
+            return self._by_rule(found.rule)
+        except DECLINED as error:
+            declined = error
         except Exception as error:  # what the op, its rule or torch's planner raises of itself
-            return self._failed(rule, _words(error))
+            return self._failed(_words(error))
+        try:
+            found.rule.refuse(schema, declined)
+        except ShardpropError as error:
+            return self._failed(str(error))
+        return self._left_to_torch((f"The core left this to torch: {declined}.",))
 
-    def _rule(self) -> Any:
-        """As `propagator` finds it; Declined where torch walks a decomposition by itself."""
-        rule = decision.rule_of(self.schema.op)
-        if rule is None and registry.why_no_single_dim_rule(self.schema.op) == "decomposition":
-            return decomposer.rows(self.schema)
-        return rule
+    def _by_rule(self, rule: Rule) -> DecisionExplanation:
+        asked = asked_of(self.schema, rule)
+        if isinstance(asked, ListQuestion):
+            return self._of_list(asked, rule)
+        names = [each.name for each in _named(self.schema)]
+        return self._of_question(Asked(asked.questions[0], rule, self.policy, tuple(names)))
 
-    def _by_rule(self, rule: Any) -> DecisionExplanation:
-        schema = self.schema
-        if decision.is_list_op(schema) and not isinstance(rule, GivenRows):
-            return self._of_list(rule)
-        meta = output_meta(schema)
-        if not decision.is_own(rule):
-            _torch.validate_meta_count(schema, meta)
-        question = question_of(schema, meta, rule)
-        names = [each.name for each in _named(schema)]
-        return self._of_question(Asked(question, rule, self.policy, tuple(names)))
-
-    def _of_list(self, rule: Any) -> DecisionExplanation:
+    def _of_list(self, asked: ListQuestion, rule: Rule) -> DecisionExplanation:
         """Each kind of element; all of them in the one that costs the most."""
-        schema = self.schema
-        elements = Elements(schema)
-        meta = elements.meta(output_meta)
-        if not decision.is_own(rule):
-            _torch.validate_meta_count(schema, meta)
+        elements = asked.elements
         found = []
-        for group, index in enumerate(elements.first):
-            question = element_question(schema, elements, index, meta)
-            names = _names_of_element(schema, index)
+        for group, (index, question) in enumerate(
+            zip(elements.first, asked.questions, strict=True)
+        ):
+            names = _names_of_element(self.schema, index)
             alike = elements.group.count(group)
             note = f"Element {index} of {elements.length}"
             note += f", and {alike - 1} more that are like it." if alike > 1 else "."
@@ -175,8 +148,11 @@ class _Subject:
         return dataclasses.replace(dearest, elements=tuple(found) if len(found) > 1 else ())
 
     def _of_question(self, asked: Asked) -> DecisionExplanation:
-        by = answer_by_following if asked.follows else answer_by_rows
-        answer = by(asked, max(self.limit, _MOST_SEARCHED))
+        limit, rows_rule = max(self.limit, _MOST_SEARCHED), asked.rule.as_rows
+        if rows_rule is None:
+            answer = answer_by_following(asked, limit)
+        else:
+            answer = answer_by_rows(asked, rows_rule, limit)
         moved: tuple[Any, ...] = ()
         advice: tuple[Any, ...] = ()
         notes: tuple[str, ...] = ()
@@ -188,15 +164,15 @@ class _Subject:
                 advice = advice_for(asked, answer.choice, answer.candidates)
             else:
                 notes = (_moved_by_handler(handler),)
-        elif isinstance(asked.rule, RegisteredRule):
-            answer = _misfit(self.schema, answer)
+        else:
+            answer = _misfit(self.schema, asked.rule, answer)
         outputs = len(answer.candidates[0].outputs) if answer.candidates else 0
         rows = answer.rows
         notes = (*answer.notes, *notes)
-        if isinstance(asked.rule, Rows) and asked.rule.beyond_torch:
+        if self.found.refused_by_torch:
             notes += ("torch refuses this op on these operands; shardprop decides it.",)
         return DecisionExplanation(
-            **self._head(asked.rule, asked.operands, asked.names),
+            **self._head(asked.operands, asked.names),
             outputs=output_names(asked.question, len(rows[0].outputs) if rows else outputs),
             rows=rows,
             candidates=answer.candidates[: self.limit],
@@ -213,7 +189,6 @@ class _Subject:
 
     def _head(
         self,
-        rule: Any,
         specs: list[DTensorSpec] | None = None,
         names: tuple[str, ...] | None = None,
     ) -> dict[str, Any]:
@@ -230,25 +205,22 @@ class _Subject:
             "mesh_shape": tuple(mesh.shape),
             "mesh_dim_names": tuple(dim_names(mesh)),
             "operands": tuple(_facts(name, spec) for name, spec in zip(names, specs, strict=True)),
-            "rule": facts_of_rule(schema.op, rule),
+            "who": self.found.who,
+            "rule": self.found.facts,
+            "refused_by_torch": self.found.refused_by_torch,
         }
 
-    def _undecided(self, rule: Any, why: str) -> DecisionExplanation:
-        head = self._head(rule)
-        return DecisionExplanation(**head, outputs=(), reason="nothing is decided", why=why)
-
-    def _failed(self, rule: Any, error: str) -> DecisionExplanation:
-        head = self._head(rule)
+    def _failed(self, error: str) -> DecisionExplanation:
+        head = self._head()
         return DecisionExplanation(**head, outputs=(), reason="no strategy", why=error, error=error)
 
-    def _left_to_torch(self, rule: Any, notes: tuple[str, ...]) -> DecisionExplanation:
-        head = self._head(rule)
+    def _left_to_torch(self, notes: tuple[str, ...]) -> DecisionExplanation:
+        head = self._head() | {"who": Who.TORCH}
         names = [each.name for each in head["operands"]]
         try:
-            answer = ask_torch(self.schema, self.policy, names)
+            answer = Delegated(self.schema, self.found, self.policy, names)
         except Exception as error:  # torch refuses the op, in its own words
-            failed = self._failed(rule, _words(error))
-            return dataclasses.replace(failed, notes=notes)
+            return dataclasses.replace(self._failed(_words(error)), who=Who.TORCH, notes=notes)
         returns = [each.name for each in self.schema.op._schema.returns]
         count = len(answer.candidates[0].outputs)
         named = len(returns) == count and all(returns)
@@ -308,10 +280,10 @@ def _moved_by_handler(handler: Callable[..., Any]) -> str:
     )
 
 
-def _misfit(schema: OpSchema, answer: Answer) -> Answer:
-    """A registered rule that leaves no operand where it has to stay has an error of its own."""
+def _misfit(schema: OpSchema, rule: Rule, answer: Answer) -> Answer:
+    """A rule that leaves no operand where it has to stay has an error of its own."""
     try:
-        refuse_misfit(schema, NoStrategyError())
+        rule.refuse(schema, NoStrategyError())
     except ShardpropError as error:
         return answer._replace(error=str(error))
     return answer

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
-from ..rules import FollowRule
 from ..rules.follow import candidate_costs
 from .asking import Answer, Asked
 from .model import Candidate
@@ -17,14 +16,13 @@ __all__ = ["answer_by_following"]
 
 
 def answer_by_following(asked: Asked, limit: int) -> Answer:
-    """The answer of a `FollowRule`.
+    """The answer of a rule whose outputs follow the operands.
 
     Raises:
         _core.Unsupported: the rule does not apply, and torch decides.
         ShardpropError: policy ``"optimal"`` has no answer, and leaves nothing to torch.
     """
     rule, policy, question = asked.rule, asked.policy, asked.question
-    assert isinstance(rule, FollowRule)
     choice = asked.choose()
     operands = question.operands[: question.positional]
     with policy.one_decision():

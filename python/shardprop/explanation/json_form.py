@@ -46,9 +46,11 @@ def decision_json(decision: DecisionExplanation) -> dict[str, Any]:
         "mesh": {"shape": [*decision.mesh_shape], "dim_names": [*decision.mesh_dim_names]},
         "operands": [*map(_operand, decision.operands)],
         "outputs": [*decision.outputs],
+        "who": decision.who.value,
+        "refused_by_torch": decision.refused_by_torch,
         "rule": {
-            "kind": decision.rule.kind,
-            "origin": decision.rule.origin,
+            "kind": decision.rule.kind.value,
+            "origin": decision.rule.origin.value,
             "where": decision.rule.where,
         },
         "rows": [*map(_row, decision.rows)],

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._torch import DTensorSpec, Placement
+from ..question import Placements
 from ..redistribute_plan import Plan
+from ..route import Who
+from ..rules.rule import RuleFacts
 
 __all__ = [
     "Advice",
@@ -18,10 +21,6 @@ __all__ = [
     "Row",
     "RuleFacts",
 ]
-
-# One for each mesh dim.
-Placements = tuple[Placement, ...]
-
 
 # Microseconds that two figures, as they are printed, differ by at least.
 _SEEN_US = 0.1
@@ -44,24 +43,6 @@ class OperandFacts:
     dtype: str
     placements: Placements
     layout: str
-
-
-@dataclass(frozen=True)
-class RuleFacts:
-    """What decides the op.
-
-    Attributes:
-        kind: ``"rows"``, ``"follows operands"``, ``"decomposition"``, ``"torch's full-mesh
-            strategy"``, ``"torch's propagation rule"``, ``"reads a number out"``, ``"custom
-            handler"`` or ``"none"``.
-        origin: ``"torch"``, ``"shardprop"`` or ``"registered"``.
-        where: File, line and function, or what was registered and where; how to give it a rule
-            where there is none.
-    """
-
-    kind: str
-    origin: str
-    where: str
 
 
 @dataclass(frozen=True)
@@ -189,7 +170,9 @@ class DecisionExplanation:
         mesh_dim_names: Their names; ``"0"``, ``"1"``, ... where they have none.
         operands: The tensors that it was given: arguments, then keyword arguments.
         outputs: Names of its outputs.
-        rule: What decides it.
+        who: Who decides it.
+        rule: What decides it, and where its code is.
+        refused_by_torch: torch alone refuses the op on these operands.
         rows: What the rule allows on one mesh dim, after expansion; empty where it has no rows.
         candidates: The cheapest ways to run it, the winner first; at most `limit` of them.
         valid: Combinations of rows that passed torch's filters.
@@ -214,7 +197,9 @@ class DecisionExplanation:
     mesh_dim_names: tuple[str, ...]
     operands: tuple[OperandFacts, ...]
     outputs: tuple[str, ...]
+    who: Who
     rule: RuleFacts
+    refused_by_torch: bool = False
     rows: tuple[Row, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     valid: int = 0

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from .. import _torch
 from .._torch import DTensorSpec, Partial
-from ..engine import Choice
 from ..errors import ShardpropError
 from ..kinds import has_strided, is_strided
 from ..outputs import moves
 from ..plans import Step
 from ..query import plan
+from ..question import Choice
 from ..redistribute_plan import Plan
 from .asking import Asked
 from .model import OperandMove

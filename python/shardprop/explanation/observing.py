@@ -10,47 +10,36 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
-from .. import _core, _torch, decision, registry
+from .. import _torch
 from .._torch import DTensor, FakeTensorMode, OpOverload, OpSchema, OutputSharding
-from ..decision import refuse_misfit
-from ..decomposition import Declined
-from ..engine import NoStrategyError
 from ..errors import ShardpropError
 from ..hook import install, is_installed
 from ..observation import is_rehearsed, rehearsed
-from ..propagator import current_policy, decomposer, enabled, is_enabled, propagate_sharding
-from ..registered import RegisteredRule
+from ..propagator import current_policy, enabled, is_enabled, propagate_sharding, uncounted
+from .model import DecisionExplanation
 from .standing_in import Fakes, standing_in, without_gradients
 
-__all__ = ["Observed", "observe"]
+__all__ = ["observe"]
 
 
-class Observed(NamedTuple):
-    """What a function asked.
-
-    Attributes:
-        schemas: The ops that were decided, in order.
-        failed: Has the last of them no decision? Then the function got no further.
-    """
-
-    schemas: list[OpSchema]
-    failed: bool
+Explain = Callable[[OpSchema], DecisionExplanation]
 
 
 def observe(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Observed:
-    """Run a function on fake tensors, and note what it asks.
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], explain: Explain
+) -> list[DecisionExplanation]:
+    """Run a function on fake tensors, and explain each op where it asks about it, up to the first
+    that has no decision.
 
     Raises:
         ShardpropError: what it does depends on values, or it asks for such a run itself.
         Exception: what the function raises of itself.
     """
-    observer = _Observer()
+    observer = _Observer(explain)
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = Fakes(mode)
     with ExitStack() as stack:
@@ -76,7 +65,7 @@ def observe(
         except Exception:
             if not observer.failed:
                 raise
-    return Observed(observer.schemas, observer.failed)
+    return observer.explanations
 
 
 _lock = threading.Lock()
@@ -101,43 +90,46 @@ def _generators() -> list[int]:
 
 
 class _Observer:
-    """Notes the ops that this program asks about, and answers as `propagate_sharding` does, but
-    counts nothing."""
+    """Explains the ops that this program asks about, and answers as `propagate_sharding` does, but
+    counts nothing.
 
-    def __init__(self) -> None:
-        self.schemas: list[OpSchema] = []
+    An op is explained in the midst of its dispatch, where a decomposition comes apart as it does in
+    a run. What it asks while it is decided (torch follows some decompositions by itself) is part of
+    its decision.
+    """
+
+    def __init__(self, explain: Explain) -> None:
+        self.explanations: list[DecisionExplanation] = []
         self.failed = False
         # Threads in which an op of the function is under way; others are none of its.
         self.inside = threading.local()
+        self._explain = explain
+        self._known: dict[OpSchema, DecisionExplanation] = {}
+        self._deciding = False
 
     def propagate(self, schema: OpSchema) -> OutputSharding:
         """What torch's dispatcher calls meanwhile."""
-        if not getattr(self.inside, "depth", 0):
+        if self._deciding or not getattr(self.inside, "depth", 0):
             return propagate_sharding(schema)
-        self.schemas.append(schema)
-        self.failed = True
-        with _torch.no_modes():
-            answer = _decided(schema)
+        self._deciding = self.failed = True
+        try:
+            with _torch.no_modes(), uncounted():
+                self.explanations.append(self._explained(schema))
+                answer = propagate_sharding(schema)
+        finally:
+            self._deciding = False
         self.failed = False
         return answer
 
-
-def _decided(schema: OpSchema) -> OutputSharding:
-    policy = current_policy()
-    rule = decision.rule_of(schema.op)
-    if rule is None and registry.why_no_single_dim_rule(schema.op) == "decomposition":
+    def _explained(self, schema: OpSchema) -> DecisionExplanation:
+        """Equal schemas share an explanation."""
         try:
-            rule = decomposer.rows(schema)
-        except Declined:
-            rule = None
-    if rule is not None:
-        try:
-            return decision.decide(schema, rule, policy)
-        except (_core.Unsupported, _core.RuleError, NoStrategyError) as declined:
-            if isinstance(rule, RegisteredRule):
-                refuse_misfit(schema, declined)
-    with policy.one_decision():
-        return _torch.torch_propagate(schema)
+            found = self._known.get(schema)
+        except TypeError:  # an argument without a hash
+            return self._explain(schema)
+        if found is None:
+            found = self._known[schema] = self._explain(schema)
+        return found
 
 
 class _AsksAnew(_torch.TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from ..rules.rule import RuleKind
 from .columns import columns, wrapped
 from .model import Candidate, DecisionExplanation, OperandMove, Rejection, Row
 from .words import named_dim, placement_text, placements_text, spec_text, us_text
@@ -80,8 +81,8 @@ def _head(decision: DecisionExplanation) -> Iterator[str]:
 def _rule(decision: DecisionExplanation, width: int) -> Iterator[str]:
     rule = decision.rule
     whose = {"torch": "torch's", "shardprop": "shardprop's", "registered": "registered"}
-    alone = rule.kind == "none" or rule.kind.startswith("torch's")
-    kind = rule.kind if alone else f"{rule.kind}, {whose[rule.origin]}"
+    alone = rule.kind is RuleKind.NONE or rule.kind.startswith("torch's")
+    kind = rule.kind.value if alone else f"{rule.kind.value}, {whose[rule.origin]}"
     yield f"rule: {kind}"
     yield from wrapped(rule.where, width)
 

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _core, registry
+from .. import _core, _torch
 from .._torch import DeviceMesh, OpOverload, TensorMeta
-from ..decision import ReadOut, rule_of
-from ..decomposition import Declined, Rows
-from ..engine import OutputMeta
 from ..errors import ShardpropError
+from ..op_call import placed_arguments
 from ..op_facts import op_facts
-from ..rules import FollowRule
+from ..propagator import current_policy, uncounted
+from ..question import OutputMeta
+from ..route import Who, route
+from ..rules.rule import RowsRule, Rule
 from .by_rows import expand_rows
-from .decomposed import rows_for, rows_of_replicated
+from .by_torch import ask_torch
+from .decomposed import schema_of_sources
+from .elements import cut_into_elements, is_tensor_list
 from .following import follow_sources
-from .given import Given, read
+from .given import Given, settled
 from .layout_table import LayoutTable
 from .numbered import Numbered
-from .pricing import pricer_of
+from .pricing import Pricer, pricer_of
 from .sources import kinds_among, read_sources
 from .table import Strategies
 
@@ -46,10 +49,12 @@ def strategies(
     varying fastest; the set is what torch's expansion keeps for any of the sources. Where an op
     writes into an operand, that operand and the output are placed alike, but anywhere: whoever
     plans may move it beforehand. An op whose outputs follow its operands (a view, most reductions)
-    has one strategy per combination of sources, in their order, and the replicated one last.
+    has one strategy per combination of sources, in their order, and the replicated one last; so has
+    one that torch's own code decides, and what that enumerates. A list op (foreach and fused) is
+    decided element by element: see `Strategies.elements`.
 
     Args:
-        op: An overload that torch or we have a rule for, or a decomposition.
+        op: An overload that is decided: by a rule, its decomposition, or torch's own code.
         args: Its arguments; tensors as TensorMeta, as tensors (of which only the metadata is read)
             or as DTensorSpec.
         kwargs: Its keyword arguments, likewise.
@@ -66,26 +71,61 @@ def strategies(
         layouts: Where to number the layouts; None: a new table.
 
     Raises:
-        ShardpropError: an op without a rule (or a list op), arguments or sources that cannot be
+        ShardpropError: an op about which nothing is decided, arguments or sources that cannot be
             meant, or no strategy; the message names op and argument.
     """
     kwargs = {} if kwargs is None else kwargs
     _check(op, args, kwargs, mesh, layouts)
-    pricer = pricer_of(prices)
-    try:
-        given = read(op, args, kwargs, mesh, _rule_for)
-        producers = read_sources(given, sources)
-        if isinstance(given.rule, Rows):
-            given.rule = rows_for(given, producers, strided)
-        numbered = _enumerated(given, producers, kinds_among(producers, strided))
-        metas = _output_metas(given.meta, numbered)
-    except Declined as reason:
+    args, kwargs = placed_arguments(op, args, kwargs)
+    table = LayoutTable() if layouts is None else layouts
+    asked = _Asked(op, mesh, pricer_of(prices), strided, table)
+    # As torch's dispatcher asks: a decomposition comes apart otherwise from outside.
+    with uncounted(), _torch.as_dispatched():
+        if any(map(is_tensor_list, args)) and op_facts(op).is_list_op:
+            return _of_list(asked, args, kwargs, sources)
+        return _of_op(asked, args, kwargs, sources)
+
+
+class _Asked(NamedTuple):
+    """What is asked about every element of a list op alike."""
+
+    op: OpOverload
+    mesh: DeviceMesh
+    pricer: Pricer | None
+    strided: bool
+    table: LayoutTable
+
+
+def _of_op(
+    asked: _Asked, args: Sequence[Any], kwargs: Mapping[str, Any], sources: Any
+) -> Strategies:
+    """The strategies of an op, or of a list op with one element."""
+    op, mesh, _, strided, table = asked
+    given = Given(op, args, kwargs, mesh)
+    policy = current_policy()
+    found = route(given.schema(given.replicated_specs()), policy)
+    rule = found.rule
+    if found.who is Who.READ_OUT:
+        raise ShardpropError(f"{op}: Expected an op on tensors, got one that reads a number out.")
+    if found.who is Who.HANDLER:
         raise ShardpropError(
-            f"{op}: Expected an op with a rule or rows of its decomposition, got neither: {reason}."
-        ) from None
+            f"{op}: Expected an op that is decided, got one about which nothing is: {found.why}"
+        )
+    try:
+        settled(given, rule or Rule())
+        producers = read_sources(given, sources)
+        if found.who is Who.DECOMPOSITION:
+            found = route(schema_of_sources(given, producers, strided), policy)
+            rule = found.rule
+        if rule is None:
+            numbered = ask_torch(given, found, producers)
+        elif rule.as_rows is None:
+            numbered = follow_sources(given, rule, producers, _count(given.meta))
+        else:
+            numbered = _expanded(given, rule.as_rows, producers, kinds_among(producers, strided))
+        metas = _output_metas(given.meta, numbered)
     except (_core.Unsupported, _core.RuleError) as error:
         raise ShardpropError(f"{op}: {error}") from None
-    table = LayoutTable() if layouts is None else layouts
     numbers = _translated(numbered, table)
     outputs = numbers[:, : numbered.outputs]
     if len(metas) != numbered.outputs:
@@ -100,15 +140,25 @@ def strategies(
         [table.ids(each) for each in producers],
         given.operand_metas,
         metas,
-        pricer,
+        asked.pricer,
     )
 
 
+def _of_list(
+    asked: _Asked, args: Sequence[Any], kwargs: Mapping[str, Any], sources: Any
+) -> Strategies:
+    """The strategies of each element, in those of the first; elements that are alike share them."""
+    elements = cut_into_elements(asked.op, args, kwargs, sources)
+    known: dict[object, Strategies] = {}
+    found = []
+    for element in elements:
+        if element.key not in known:
+            known[element.key] = _of_op(asked, element.args, kwargs, element.sources)
+        found.append(known[element.key])
+    return found[0].of_list(found)
+
+
 def _check(op: Any, args: Any, kwargs: Any, mesh: Any, layouts: Any) -> None:
-    if not isinstance(op, OpOverload):
-        raise ShardpropError(
-            f"op: Expected an op overload such as torch.ops.aten.mm.default, got {op!r}."
-        )
     if not isinstance(args, (list, tuple)) or isinstance(args, TensorMeta):
         raise ShardpropError(f"{op}, args: Expected a list or tuple of arguments, got {args!r}.")
     if not isinstance(kwargs, Mapping):
@@ -117,32 +167,13 @@ def _check(op: Any, args: Any, kwargs: Any, mesh: Any, layouts: Any) -> None:
         raise ShardpropError(f"{op}, mesh: Expected a DeviceMesh, got {mesh!r}.")
     if layouts is not None and not isinstance(layouts, LayoutTable):
         raise ShardpropError(f"{op}, layouts: Expected a LayoutTable, got {layouts!r}.")
-    if op_facts(op).is_list_op:
-        raise ShardpropError(f"{op}: Expected an op on single tensors, got a list op.")
 
 
-def _rule_for(given: Given) -> Any:
-    """The op's rule; the rows of its decomposition for replicated operands where it has none."""
-    rule = rule_of(given.op)
-    if isinstance(rule, ReadOut):
-        raise ShardpropError(
-            f"{given.op}: Expected an op on tensors, got one that reads a number out."
-        )
-    if rule is not None:
-        return rule
-    how = registry.why_no_single_dim_rule(given.op)
-    if how != "decomposition":
-        raise ShardpropError(
-            f"{given.op}: Expected an op with a rule, got one that torch decides by {how}."
-        )
-    return rows_of_replicated(given)
-
-
-def _enumerated(given: Given, producers: list[list[Any]], kinds: list[int]) -> Numbered:
-    if isinstance(given.rule, FollowRule):
-        return follow_sources(given, producers, _count(given.meta))
+def _expanded(
+    given: Given, rule: RowsRule, producers: list[list[Any]], kinds: list[int]
+) -> Numbered:
     try:
-        numbered = expand_rows(given, producers, kinds)
+        numbered = expand_rows(given, rule, producers, kinds)
     except (_core.Unsupported, _core.RuleError, ShardpropError):
         raise
     except Exception as error:  # the rule function's

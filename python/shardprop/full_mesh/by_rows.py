@@ -5,31 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import _core, _torch
+from .. import _core
 from .._torch import DTensorSpec, TensorMeta
-from ..decision import is_own
-from ..engine import Arguments, GivenRows, OutputMeta, Question, prepare
+from ..engine import Arguments, prepare
 from ..op_facts import op_facts
+from ..question import OutputMeta, Question
+from ..rules.rule import RowsRule
 from .given import Given, Layout
 from .numbered import Numbered
 
 __all__ = ["expand_rows"]
 
 
-def expand_rows(given: Given, sources: Sequence[Sequence[Layout]], kinds: list[int]) -> Numbered:
+def expand_rows(
+    given: Given, rule: RowsRule, sources: Sequence[Sequence[Layout]], kinds: list[int]
+) -> Numbered:
     """Every strategy that torch's expansion keeps for some of the sources.
 
     Raises:
         _core.Unsupported, _core.RuleError: as `engine.prepare` does.
         Exception: what the rule function raises.
     """
-    question = given.question()
-    if not is_own(given.rule):
-        _torch.validate_meta_count(given.schema(given.replicated_specs()), question.meta)
-    seen = Arguments(question, given.rule)
+    question = given.question(rule)
+    seen = Arguments(question, rule)
     rows = _without_absent(seen.rows(), question.meta)
-    prepared = prepare(question, given.rule, rows, seen, kinds=kinds)
-    written = _written(question, given.rule, prepared.outputs)
+    prepared = prepare(question, rule, rows, seen, kinds=kinds)
+    written = _written(question, rule, prepared.outputs)
     table, layouts = _core.strategy_table(written, sources, *prepared.arguments)
     return Numbered(table, prepared.outputs, layouts)
 
@@ -50,11 +51,11 @@ def _without_absent(rows: Sequence[Any], meta: OutputMeta) -> Sequence[Any]:
     ]
 
 
-def _written(question: Question, rule: Any, outputs: int) -> list[tuple[int, int]]:
+def _written(question: Question, rule: RowsRule, outputs: int) -> list[tuple[int, int]]:
     """Outputs that are written into operands, and so are placed like them: (output, operand)."""
     facts = op_facts(question.op)
     pairs: list[tuple[int, int]] = []
-    if facts.in_place and outputs and not isinstance(rule, GivenRows):
+    if facts.in_place and outputs and rule.keeps_written_in_place:
         pairs.append((0, 0))
     for index, name in enumerate(facts.out_arguments):
         spec = question.kwargs.get(name)

@@ -1,35 +1,21 @@
-"""The rows of an op without a rule, which its decomposition gives."""
+"""A call for which a decomposition gives the rows of all placements that its operands may have."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._torch import Placement, Replicate, Shard, StridedShard
-from ..decomposition import Rows
-from ..propagator import decomposer
+from .._torch import OpSchema, Placement, Replicate, Shard, StridedShard
 from ..specs import make_spec
 from .given import Given, Layout
 
-__all__ = ["rows_for", "rows_of_replicated"]
+__all__ = ["schema_of_sources"]
 
 
-def rows_of_replicated(given: Given) -> Rows:
-    """The rows of a call whose operands are replicated.
-
-    Raises:
-        Declined: there are none.
-    """
-    return decomposer.rows(given.schema(given.replicated_specs()))
-
-
-def rows_for(given: Given, sources: Sequence[Sequence[Layout]], strided: bool) -> Rows:
-    """The rows of a call whose operands have any of the placements of their sources.
+def schema_of_sources(given: Given, sources: Sequence[Sequence[Layout]], strided: bool) -> OpSchema:
+    """A call whose operands have any of the placements of their sources.
 
     A decomposition is tried with the placements that operands have on whichever mesh dim, each by
     itself, so that a spec may have more of them than there are mesh dims.
-
-    Raises:
-        Declined: there are none.
     """
     tried: list[tuple[Placement, ...]] = []
     for layouts in sources:
@@ -42,4 +28,4 @@ def rows_for(given: Given, sources: Sequence[Sequence[Layout]], strided: bool) -
         make_spec(given.mesh, placements, spec.tensor_meta, strided_is_order=False)
         for placements, spec in zip(given.in_walk(tried), given.replicated_specs(), strict=True)
     ]
-    return decomposer.rows(given.schema(specs))
+    return given.schema(specs)

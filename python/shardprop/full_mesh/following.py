@@ -9,43 +9,38 @@ import numpy as np
 
 from .. import _core
 from .._torch import Replicate
-from ..engine import NoStrategyError, Question
 from ..errors import ShardpropError
-from ..rules import FollowRule
+from ..question import NoStrategyError, Question
 from ..rules.follow import Candidate
+from ..rules.rule import Rule
 from .given import Given, Layout
 from .layout_table import LayoutTable
 from .numbered import Numbered
 
-__all__ = ["follow_sources"]
+__all__ = ["combinations", "follow_sources"]
 
 # Ways to combine the sources of several operands, each of which is asked.
 _MOST_COMBINATIONS = 4096
 
-# What the body of a rule raises on a layout that it does not expect.
-_UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
 
-
-def follow_sources(given: Given, sources: Sequence[Sequence[Layout]], outputs: int) -> Numbered:
+def follow_sources(
+    given: Given, rule: Rule, sources: Sequence[Sequence[Layout]], outputs: int
+) -> Numbered:
     """What the rule makes of every combination of the sources and then of replicated operands, each
     result once.
 
     Raises:
         ShardpropError: it makes nothing of any of them; the message says why of the last.
     """
-    rule: FollowRule = given.rule
     layouts = LayoutTable()
     found: dict[tuple[int, ...], None] = {}
     why: object = None
-    for combination in _combinations(given, sources):
-        question = given.question(combination)
+    for combination in combinations(given, sources):
+        question = given.question(rule, combination)
         try:
             candidates = rule.candidates(question)
         except (_core.Unsupported, NoStrategyError, ShardpropError) as reason:
             why = reason  # no way from there
-            continue
-        except _UNEXPECTED as reason:
-            why = f"arguments that our rule does not expect ({type(reason).__name__})"
             continue
         for candidate in candidates:
             row = _row(question, candidate, combination, outputs)
@@ -58,7 +53,7 @@ def follow_sources(given: Given, sources: Sequence[Sequence[Layout]], outputs: i
     return Numbered(table, outputs, [layouts[i] for i in range(len(layouts))])
 
 
-def _combinations(given: Given, sources: Sequence[Sequence[Layout]]) -> Iterator[Sequence[Layout]]:
+def combinations(given: Given, sources: Sequence[Sequence[Layout]]) -> Iterator[Sequence[Layout]]:
     """Layouts of all operands.
 
     Where they are too many, every source of one operand with the others like it (in so far as they

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
 from .. import _core, registry
-from .._torch import DeviceMesh, DTensor, DTensorSpec, OpOverload, Placement, Replicate, TensorMeta
-from ..decision import question_of
-from ..engine import OutputMeta, Question
+from .._torch import (
+    DeviceMesh,
+    DTensor,
+    DTensorSpec,
+    OpOverload,
+    OpSchema,
+    Placement,
+    Replicate,
+    TensorMeta,
+)
+from ..decision import asked_of
 from ..errors import ShardpropError
 from ..metadata import output_meta
+from ..question import OutputMeta, Question
+from ..rules.rule import Rule
 from ..spec_checks import check_spec
 from ..specs import default_shard_order, make_spec
 
-__all__ = ["Given", "Layout", "read"]
+__all__ = ["Given", "Layout", "refuse_order", "settled"]
 
 Layout = tuple[Placement, ...]
 
@@ -35,8 +45,7 @@ class Given:
     Attributes:
         op: The op.
         mesh: Where its operands are.
-        rule: What it is asked.
-        meta: Metadata of its outputs.
+        meta: Metadata of its outputs; of a list op, of its one element's.
         operand_metas: Per operand, in the order of `Question.operands`.
         own: Per operand the layout that it came with, if any.
     """
@@ -51,8 +60,8 @@ class Given:
         self._kwargs = {name: self._mark(value, name) for name, value in kwargs.items()}
         if not self._tensors:
             raise ShardpropError(f"{op}: Expected a tensor among the arguments, got none.")
-        self.rule: Any = None
         self.meta: OutputMeta = None
+        self._of_op: OutputMeta = None
         self._order: list[int] = []
 
     def _mark(self, item: Any, name: str) -> Any:
@@ -69,25 +78,28 @@ class Given:
             return type(item)(self._mark(x, f"{name}[{i}]") for i, x in enumerate(item))
         return item
 
-    def settle(self, rule: Any) -> None:
+    def settle(self, rule: Rule) -> None:
         """Find out the outputs' metadata and what counts as an operand.
 
         Raises:
             ShardpropError: a list of tensors that the op's rule does not look into.
             Exception: what the op itself raises on such operands.
         """
-        self.rule = rule
         specs = self.replicated_specs()
         schema = self.schema(specs)
-        self.meta = output_meta(schema)
-        operands = question_of(schema, self.meta, rule).operands
+        self._of_op = output_meta(schema)
+        question = self._asked(schema, rule)
+        self.meta = question.meta
         number = {id(spec): index for index, spec in enumerate(specs)}
-        self._order = [number[id(operand)] for operand in operands]
+        self._order = [number[id(operand)] for operand in question.operands]
         if len(self._order) != len(self._tensors):
             raise ShardpropError(
                 f"{self.op}: Expected tensors where its rule looks for them, got "
                 f"{len(self._tensors)} of which it counts {len(self._order)} as operands."
             )
+
+    def _asked(self, schema: OpSchema, rule: Rule) -> Question:
+        return asked_of(schema, rule, lambda _: self._of_op).questions[0]
 
     @property
     def operand_metas(self) -> list[TensorMeta]:
@@ -97,7 +109,7 @@ class Given:
     def own(self) -> list[Layout | None]:
         return [self._tensors[number].own for number in self._order]
 
-    def schema(self, specs: Sequence[DTensorSpec]) -> Any:
+    def schema(self, specs: Sequence[DTensorSpec]) -> OpSchema:
         """The op's schema with these specs in place of the tensors, as the walk counts them."""
 
         def put(item: Any) -> Any:
@@ -121,34 +133,30 @@ class Given:
         """A spec for each tensor, as the walk counts them."""
         return self._specs([(Replicate(),) * self.mesh.ndim] * len(self._tensors))
 
-    def question(self, layouts: Sequence[Layout] | None = None) -> Question:
+    def question(self, rule: Rule, layouts: Sequence[Layout] | None = None) -> Question:
         """The question with these layouts of the operands; None: all replicated."""
+        return self._asked(self.schema_with(layouts), rule)
+
+    def schema_with(self, layouts: Sequence[Layout] | None = None) -> OpSchema:
+        """The op's schema with these layouts of the operands; None: all replicated."""
         specs = self.replicated_specs() if layouts is None else self._specs(self.in_walk(layouts))
-        return question_of(self.schema(specs), self.meta, self.rule)
+        return self.schema(specs)
 
 
-def read(
-    op: OpOverload,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    mesh: DeviceMesh,
-    rule_for: Callable[[Given], Any],
-) -> Given:
-    """The arguments, and the rule that `rule_for` finds for them.
+def settled(given: Given, rule: Rule) -> Given:
+    """The arguments, with what a rule makes of them known.
 
     Raises:
-        ShardpropError: no tensor, one that cannot be read or is on another mesh, or as
-            `Given.settle`; the message names the argument.
+        ShardpropError: as `Given.settle`, and where the operands do not fit together.
+        _core.Unsupported: the core does not handle this.
     """
-    given = Given(op, args, kwargs, mesh)
-    rule = rule_for(given)
     try:
         given.settle(rule)
     except (ShardpropError, _core.Unsupported):
         raise
     except Exception as error:
         raise ShardpropError(
-            f"{op}: Expected operands that fit together, got {type(error).__name__}: {error}"
+            f"{given.op}: Expected operands that fit together, got {type(error).__name__}: {error}"
         ) from error
     return given
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -45,6 +46,8 @@ class Strategies:
         sources: Per operand int32 [sources]: the layouts it may come in, as they were given.
         operand_metas: Per operand shape, stride and dtype of the whole tensor.
         output_metas: Per output, likewise; None for an absent one.
+        elements: Of a list op, per element of its lists the strategies of that element, which may
+            be chosen for each by itself; all else here is about the first. Empty for other ops.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Strategies:
         self.sources = list(sources)
         self.operand_metas = tuple(operand_metas)
         self.output_metas = tuple(output_metas)
+        self.elements: tuple[Strategies, ...] = ()
         self._pricer = pricer
         self._wanted: dict[int, tuple[Numbers, Numbers]] = {}
         self._tables: dict[int, NDArray[np.float64]] = {}
@@ -82,6 +86,12 @@ class Strategies:
             tuple(None if i < 0 else self.layouts[i] for i in self.outputs[index].tolist()),
             tuple(self.layouts[i] for i in self.operands[index].tolist()),
         )
+
+    def of_list(self, elements: Sequence[Strategies]) -> Strategies:
+        """The same, as what there is to say of the first element of a list op."""
+        whole = copy.copy(self)
+        whole.elements = tuple(elements)
+        return whole
 
     def subset(self, indices: NDArray[np.integer[Any]]) -> Strategies:
         """Some of the strategies, in the order of `indices`."""

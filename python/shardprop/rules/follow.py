@@ -13,11 +13,13 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
-from ..engine import Choice, Question
+from .._torch import DTensorSpec, OpOverload, Partial, Placement, Replicate, Shard, StridedShard
 from ..kinds import has_strided
 from ..outputs import alike
+from ..question import Choice, Question
 from ..specs import default_shard_order, make_spec
+from .places import function_place, innermost
+from .rule import Origin, Rule, RuleKind, Terms, declining_the_unexpected
 
 __all__ = [
     "REPLICATE",
@@ -126,27 +128,31 @@ class Candidate(NamedTuple):
 Price = Callable[[DTensorSpec, DTensorSpec], float]
 
 
-class FollowRule:
+class FollowRule(Rule):
     """A rule that names its candidates itself; torch mostly has one."""
+
+    kind = RuleKind.FOLLOWS
+    origin = Origin.SHARDPROP
 
     def __init__(self, candidates: Callable[[Question], Candidate | Sequence[Candidate]]) -> None:
         self._candidates = candidates
 
     def candidates(self, question: Question) -> list[Candidate]:
-        """The ways to run the op on operands that are where the question has them.
-
-        Raises:
-            _core.Unsupported: the rule does not apply.
-        """
-        found = self._candidates(question)
+        """The ways to run the op on operands that are where the question has them; see
+        `Rule.candidates`."""
+        found = declining_the_unexpected(self._candidates, question)
         return [found] if isinstance(found, Candidate) else list(found)
 
-    def choose(self, question: Question, price: Price) -> Choice:
-        """The only candidate, or the one torch's selection takes.
+    def place(self, op: OpOverload) -> str:
+        """See `Rule.place`."""
+        return function_place(innermost(self._candidates))
 
-        Raises:
-            _core.Unsupported: the rule does not apply; torch decides, or says why not.
-        """
+    def choose(self, question: Question, terms: Terms) -> Choice:
+        """The only candidate, or the one torch's selection takes; see `Rule.choose`."""
+        with terms.one_decision():
+            return declining_the_unexpected(self._chosen, question, terms.cost)
+
+    def _chosen(self, question: Question, price: Price) -> Choice:
         operands = question.operands[: question.positional]
         candidates = self.candidates(question)
         mesh = operands[0].mesh if operands else question.operands[0].mesh

@@ -6,9 +6,9 @@ import torch
 
 from .. import _core
 from .._torch import DTensorSpec, OpOverload, Partial, Placement
-from ..engine import Question
 from ..errors import RefusedPlacementError
 from ..kinds import is_shard
+from ..question import Question
 from .follow import REPLICATE, Axes, Axis, Candidate, FollowRule, Placements, unary
 from .pending import stands_for_itself
 

@@ -15,6 +15,9 @@ from .. import _core
 from .._torch import OpOverload, Partial, Placement, Replicate, Shard, ShardingPlaceholder
 from ..errors import ShardpropError
 from ..notation import Notation
+from ..question import Choice, OutputMeta, Question
+from .places import function_place, innermost, short_path
+from .rule import Origin, RowsRule, Terms, declining_the_unexpected
 
 __all__ = ["P", "R", "Row", "RowFunction", "RowRule", "S", "noted", "same_row"]
 
@@ -46,8 +49,8 @@ def noted(text: str) -> RowFunction:
 
 
 @dataclass(frozen=True)
-class RowRule:
-    """A rule in the form that the engine asks torch's own single-dim rules in.
+class RowRule(RowsRule):
+    """A rule of ours that lists rows.
 
     Attributes:
         rows: ``rows(op, args, kwargs)``, tensors as TensorMeta: the rows; the all-Replicate row,
@@ -62,15 +65,25 @@ class RowRule:
     accepts: Callable[..., bool] | None = None
     allow_unbacked_sharding: bool | None = None
 
-    allow_uneven_sharding = False
-    different_mesh_args = None
+    origin = Origin.SHARDPROP
+    has_fixed_code = True
 
-    @property
-    def full_mesh_strategy_filter(self) -> Callable[..., bool] | None:
-        """The name that the engine knows the filter by."""
-        return self.accepts
-
-    def func(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Row]:
+    def rows_of(
+        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta
+    ) -> list[Row]:
         """The rows with plain shards."""
         rows = self.rows(op, args, kwargs)
         return [[Shard(c.dim) if isinstance(c, S) else c for c in row] for row in rows]
+
+    def choose(self, question: Question, terms: Terms) -> Choice:
+        """See `Rule.choose`."""
+        return declining_the_unexpected(terms.choose, question, self)
+
+    def place(self, op: OpOverload) -> str:
+        """The function of the rule; its module and the notation where there is none."""
+        inner = innermost(self.rows)
+        if isinstance(inner, Notation):
+            from .own import home_of  # which imports every family
+
+            return f"{short_path(home_of(op))} {str(inner)!r}"
+        return function_place(inner)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from .. import _torch, registry
+from .. import _torch
 from .._torch import DTensorSpec, MovedOperand, TensorMeta
-from ..decision import rule_of
-from ..observation import Asked
 from ..operands import operands_of
 from .model import NOWHERE, Place, TracedDecision, TracedRedistribution
 from .plans import Plans
@@ -18,7 +16,7 @@ __all__ = ["decision_of", "redistribution_of"]
 def decision_of(event: Decided, began: float) -> TracedDecision:
     """A decision in words; `began` is when the trace did."""
     asked = event.asked
-    decider, reason = _decider(asked)
+    decider, reason = asked.outcome or ("core", None)
     return TracedDecision(
         op=str(asked.schema.op),
         schema=asked.schema,
@@ -54,15 +52,6 @@ def redistribution_of(event: Moved, began: float, plans: Plans) -> TracedRedistr
         _planner=event.policy,
         _plans=plans,
     )
-
-
-def _decider(asked: Asked) -> tuple[str, str | None]:
-    if asked.outcome is not None:
-        return asked.outcome
-    op = asked.schema.op
-    if asked.error is not None and rule_of(op) is None:
-        return "torch", registry.why_no_single_dim_rule(op)
-    return "core", None
 
 
 def _name(moved: MovedOperand) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -20,12 +20,12 @@ from .._torch import (
     ShardingPlaceholder,
     TensorMeta,
 )
-from ..decision import rule_of
 from ..kinds import is_shard
 from ..op_facts import op_facts
 from ..propagator import propagate_sharding
-from ..registered import RegisteredRule
-from ..rules import RowRule
+from ..registry import TorchsWay
+from ..route import Who, route_of
+from ..rules.rule import Origin, RowsRule
 from ..specs import make_spec
 from .candidates import shard
 from .execution import Executable, Outcome
@@ -78,21 +78,19 @@ class _Ask(NamedTuple):
 
 def kind_of_rule(op: _torch.OpOverload, which: Which) -> str:
     """What claims the rows, in the words of `OpReport.rule`."""
-    single = registry.single_dim_rule(op)
-    if single is not None:
-        return "torch single-dim rule" if _is_of_torch(single.func) else "registered rule"
-    if which == "active" and rule_of(op) is not None:
+    found = route_of(op)
+    rule = None if found.rule is None else found.rule.as_rows
+    if rule is not None and rule.is_torchs_entry:
+        is_torchs = rule.origin is Origin.TORCH and rule.has_fixed_code
+        return "torch single-dim rule" if is_torchs else "registered rule"
+    if which == "active" and found.who in (Who.CORE, Who.READ_OUT):
         return "own rule"
-    why = registry.why_no_single_dim_rule(op)
-    if why != "decomposition":
-        of_torch = registry.has_own_full_mesh_strategy(op) or why == "propagation rule"
-        return f"torch {why}" if of_torch else "registered rule"
+    way = registry.torchs_way(op)
+    if way is not TorchsWay.DECOMPOSITION:
+        is_torchs = found.who is Who.CORE or way is TorchsWay.PROPAGATION_RULE
+        is_torchs |= registry.has_own_full_mesh_strategy(op)
+        return f"torch {way.value}" if is_torchs else "registered rule"
     return "decomposition" if _torch.has_decomposition(op) else "none"
-
-
-def _is_of_torch(function: Callable[..., Any]) -> bool:
-    module = getattr(function, "__module__", None) or ""
-    return module.startswith(_torch.OPS_PACKAGE)
 
 
 class Claimant:
@@ -109,14 +107,11 @@ class Claimant:
         self._origins: dict[Row, str] = {}
         self._rule = None if op_facts(executable.call.op).is_list_op else self._listing_rule()
 
-    def _listing_rule(self) -> Any | None:
+    def _listing_rule(self) -> RowsRule | None:
         """The rule that lists its rows, if the op has one of those."""
-        op = self._executable.call.op
-        rule = registry.single_dim_rule(op)
-        if rule is None and self._active:
-            own = rule_of(op)
-            rule = own if isinstance(own, RowRule) else None
-        return rule
+        rule = route_of(self._executable.call.op).rule
+        rows = None if rule is None else rule.as_rows
+        return rows if rows is None or rows.is_torchs_entry or self._active else None
 
     def claims(
         self,
@@ -196,18 +191,14 @@ class Claimant:
                     found.skipped[_UNFULFILLED] += 1
 
     def _listed(
-        self, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, rule: RowsRule, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Iterator[tuple[Sequence[Any], str]]:
         """The rows of a call, each with its origin: all that the core would have, where a rule
         shows torch but some."""
         op = self._executable.call.op
-        origins: Sequence[str] | None = None
-        if isinstance(rule, RegisteredRule):
-            metas = [None if made is None else _meta(made) for made in self._expected] or None
-            rows: Sequence[Sequence[Any]] = rule.rows(op, args, kwargs, metas)
-            origins = rule.origins(op, args, kwargs, metas)
-        else:
-            rows = rule.func(op, args, kwargs)
+        metas = [None if made is None else _meta(made) for made in self._expected] or None
+        rows = rule.rows_of(op, args, kwargs, metas)
+        origins = rule.origins(op, args, kwargs, metas)
         return zip(rows, origins or [""] * len(rows), strict=True)
 
     def _asks_of(self, outputs: Sequence[Any], inputs: Sequence[Any]) -> list[_Ask]:

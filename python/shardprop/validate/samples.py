@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from .. import registry
 from .._torch import OpOverload
-from ..registered import RegisteredRule
+from ..route import route_of
 from .calls import Call
 from .choice import diverse
 from .derived import derived, functional_of
@@ -73,8 +72,8 @@ class Samples:
 
 def _ranks(op: OpOverload) -> dict[str, int]:
     """How many dims a rule that the program registered says the operands have."""
-    rule = registry.single_dim_rule(op)
-    notation = rule.notation if isinstance(rule, RegisteredRule) else None
+    rule = route_of(op).rule
+    notation = None if rule is None else rule.notation
     return {} if notation is None else notation.ranks(op)
 
 

@@ -12,7 +12,8 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from shardprop import _core
 from shardprop.cost_model import CostModel
-from shardprop.engine import Choice, NoStrategyError, Question, prepare
+from shardprop.engine import prepare
+from shardprop.question import Choice, NoStrategyError, Question
 
 from ..parity.meshes import MeshKey
 from ..specs import meta_of

@@ -13,9 +13,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 
 import shardprop
-from shardprop.decision import rule_of
 from shardprop.policy_settings import exact_planner
-from shardprop.rules import FollowRule
+from shardprop.route import route_of
 
 from ..parity.case import Case
 from ..parity.cases import Draw, case_at
@@ -141,10 +140,10 @@ def _compared(case: Case, prices: Prices, mine: Decided, other: Decided) -> Comp
 
 
 def _decider(case: Case) -> str:
-    rule = rule_of(case.op)
+    rule = route_of(case.op).rule
     if rule is None:
         return "torch's function"
-    if isinstance(rule, FollowRule):
+    if rule.as_rows is None:
         return "follow rule"
     # Each element is decided as if the tensor that all of them share were moved for it alone.
     shares = case.form is Form.LIST and any(isinstance(arg, Operand) for arg in case.args)

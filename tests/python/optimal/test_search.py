@@ -20,9 +20,10 @@ import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop._torch import ShardingPlaceholder
 from shardprop.cost_model import CostModel, GroupCosts, Line
-from shardprop.decision import question_of, rule_of
-from shardprop.engine import Question, prepare
+from shardprop.engine import prepare
 from shardprop.metadata import output_meta
+from shardprop.question import Question, question_of
+from shardprop.route import route_of
 
 from ..custom_ops import ops
 from ..parity import registry
@@ -122,9 +123,9 @@ def rows_of(question: Question, rule: Any) -> tuple[list[Row], int]:
 
 
 def question_about(op: Any, *args: Any, **kwargs: Any) -> tuple[Question, Any]:
-    rule = rule_of(op)
+    rule = route_of(op).rule
     schema = shardprop.registry.op_schema(op, args, kwargs)
-    return question_of(schema, output_meta(schema), rule), rule
+    return question_of(schema, output_meta(schema), rule.mesh(schema)), rule
 
 
 def layouts(tensor_ndim: int) -> list[tuple[Placement, ...]]:
@@ -153,7 +154,7 @@ def test_operands_of_an_op_are_brought_together_at_the_least_price(
         specs = [spec_of(mesh, shape, rng.choice(layouts(len(shape)))) for shape in shapes]
         rows, outputs = rows_of(*question_about(op, *specs))
         operands = [Operand.of_spec(spec) for spec in specs]
-        in_place, uneven = name == "add_", rule_of(op).allow_uneven_sharding
+        in_place, uneven = name == "add_", route_of(op).rule.allow_uneven_sharding
         best = best_strategies(rows, operands, MODEL, in_place=in_place, allow_uneven=uneven)
         with optimal():
             if best is None:

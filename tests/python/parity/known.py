@@ -13,7 +13,7 @@ import torch
 from torch._ops import OpOverload
 
 from shardprop.decomposition import Declined
-from shardprop.propagator import decomposer
+from shardprop.propagator import current_policy, decomposer
 
 from . import faults
 from .case import Case
@@ -55,7 +55,7 @@ def _is_beyond_torch(case: Case, theirs: Outcome, ours: Outcome) -> bool:
     if theirs.error is None or theirs.error[0] != "NotImplementedError" or ours.error is not None:
         return False
     try:
-        return decomposer.rows(case.schema()).beyond_torch
+        return decomposer.rows(case.schema(), current_policy()).refused_by_torch
     except Declined:
         return False
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 import torch
@@ -16,9 +15,9 @@ from torch import nn
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 
 import shardprop
-from shardprop import decision
 from shardprop.demo.compare import clear_every_cache
-from shardprop.engine import Choice, Question
+from shardprop.question import Choice, Question
+from shardprop.rules.rule import Terms, TorchRule
 
 from .check import check
 from .compare import compare
@@ -104,18 +103,13 @@ def test_a_step_over_300_parameters_is_decided_like_one_over_its_distinct_elemen
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[object] = []
-    ask = decision.ask
+    choose = TorchRule.choose
 
-    def counted(*args: Any) -> Callable[[Question], Choice]:
-        choose = ask(*args)
+    def counted(rule: TorchRule, question: Question, terms: Terms) -> Choice:
+        asked.append(question.op)
+        return choose(rule, question, terms)
 
-        def choose_one(question: Question) -> Choice:
-            asked.append(question.op)
-            return choose(question)
-
-        return choose_one
-
-    monkeypatch.setattr(decision, "ask", counted)
+    monkeypatch.setattr(TorchRule, "choose", counted)
 
     def step(repeats: int) -> tuple[int, list[object]]:
         asked.clear()

@@ -91,7 +91,7 @@ class Wrapped:
 
     def expanded(self) -> set[Found]:
         """What the expansion of torch's single-dim rule keeps."""
-        rule = registry.single_dim_rule(self.op)
+        rule = registry.single_dim_entry(self.op)
         expand = single_dim_strategy._expand_single_dim_strategy_to_mesh(
             self.mesh, self.schema, rule, self.meta
         )
@@ -132,7 +132,7 @@ def union_over_firsts(
     """torch takes the first layout of each operand for the one it has; so each is first in turn,
     where it makes a difference: the operand may be too small for a shard that it has."""
     found: set[Found] = set()
-    lenient = registry.single_dim_rule(op).allow_uneven_sharding
+    lenient = registry.single_dim_entry(op).allow_uneven_sharding
     with many_sources():
         for firsts in itertools.product(*(s if lenient else s[:1] for s in sources)):
             ordered = [

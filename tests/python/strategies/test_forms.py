@@ -110,7 +110,8 @@ BAD: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "no tensor": (RELU, (1,), {}, "Expected a tensor among the arguments"),
     "no mesh": (RELU, (M,), {"mesh": None}, "mesh: Expected a DeviceMesh"),
     "keywords": (RELU, (M,), {"kwargs": [1]}, "kwargs: Expected a dict"),
-    "list op": (aten._foreach_add.List, ([M], [M]), {}, "got a list op"),
+    "lists": (aten._foreach_add.List, ([M], [M, M]), {}, "Expected lists of one length, got"),
+    "no list of tensors": (aten._foreach_add.List, (M, M), {}, "self: Expected a list of tensors"),
     "reads out": (aten._local_scalar_dense.default, (meta_of(()),), {}, "reads a number out"),
     "no rule": (aten.nonzero.default, (M,), {}, "aten.nonzero.default: Expected"),
     "misfit": (

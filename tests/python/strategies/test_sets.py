@@ -13,6 +13,7 @@ from torch.distributed.tensor import Partial, Replicate, Shard
 from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
+from shardprop.route import Who, route_of
 
 from .oracle import Wrapped, many_sources, meta_of, union_over_firsts, without_masks
 
@@ -199,7 +200,7 @@ DECOMPOSED = {
 @pytest.mark.parametrize("name", DECOMPOSED)
 def test_decomposed_ops_take_the_rows_of_their_decomposition(name: str, mesh_of: Any) -> None:
     op, args = DECOMPOSED[name]
-    assert shardprop.registry.why_no_single_dim_rule(op) == "decomposition"
+    assert route_of(op).who is Who.DECOMPOSITION
     mesh = mesh_of(2, 4)
     sources = [[(S(0), R), (SS(0, 2), P)]] + [[(R, R)]] * (len(args) - 1)
     found = {*shardprop.strategies(op, args, mesh=mesh, sources=sources)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,10 +15,9 @@ from torch.distributed.tensor import Partial as P
 from torch.distributed.tensor import Replicate, Shard
 
 from shardprop import _torch, registry
-from shardprop.decision import rule_of
 from shardprop.notation import Notation
 from shardprop.placeholder import ShardingPlaceholder as X
-from shardprop.rules import RowRule
+from shardprop.route import route_of
 from shardprop.validate.calls import Call
 from shardprop.validate.claims import _as_meta
 
@@ -212,13 +212,14 @@ _WRITTEN: dict[Any, tuple[str, Callable[[Draw], Args]]] = {
 
 def _sound() -> Iterator[Sound]:
     for op, draw in _LISTED.items():
-        rule = registry.single_dim_rule(op) or rule_of(op)
-        assert rule is not None and (not isinstance(rule, type) or isinstance(rule, RowRule))
-        yield Sound(op, draw, rule.func, rule.allow_uneven_sharding, _TIED.get(op, ()))
+        rule = route_of(op).rule
+        assert rule is not None and rule.as_rows is not None
+        listed = partial(rule.as_rows.rows_of, meta=None)
+        yield Sound(op, draw, listed, rule.as_rows.allow_uneven_sharding, _TIED.get(op, ()))
     for op, (text, draw) in _WRITTEN.items():
         yield Sound(op, draw, Notation(text).rows)
     foreach = aten._foreach_add_.List
-    rule = registry.single_dim_rule(foreach)
+    rule = registry.single_dim_entry(foreach)
     assert rule is not None
     yield Sound(foreach, _two_lists, rule.func, rule.allow_uneven_sharding, ((0, 0),), 2)
     yield Sound(stats, lambda x: [(x(6, 7), x(7))], _rows_of_stats)

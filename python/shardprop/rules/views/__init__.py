@@ -14,9 +14,9 @@ import torch
 
 from ..._torch import DataDependentError, DTensorSpec, OpOverload, Partial, Placement
 from ...bounded import BoundedMap
-from ...engine import NoStrategyError, Question
 from ...errors import ShardpropError
 from ...kinds import is_shard
+from ...question import NoStrategyError, Question
 from ..follow import REPLICATE, Candidate, FollowRule
 from . import dim_map as maps
 from . import reshape

@@ -1,0 +1,90 @@
+"""A list op (foreach and fused) as calls of one element each, which is how torch decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from .._torch import DTensorSpec, OpOverload, TensorMeta
+from ..errors import ShardpropError
+
+__all__ = ["Element", "cut_into_elements", "is_tensor_list"]
+
+_TENSORS = (TensorMeta, torch.Tensor, DTensorSpec)
+
+
+class Element(NamedTuple):
+    """The op on one element of each list.
+
+    Attributes:
+        args: The arguments, each list of tensors or numbers with that element alone.
+        sources: Its part of the sources; None where none were given.
+        key: Equal for elements that are alike.
+    """
+
+    args: tuple[Any, ...]
+    sources: list[Any] | None
+    key: object
+
+
+def is_tensor_list(value: Any) -> bool:
+    """A list of tensors: not empty, and nothing else in it."""
+    if isinstance(value, TensorMeta) or not isinstance(value, (list, tuple)) or not value:
+        return False
+    return all(isinstance(item, _TENSORS) for item in value)
+
+
+def cut_into_elements(
+    op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], sources: Any
+) -> list[Element]:
+    """The elements in order.
+
+    Raises:
+        ShardpropError: the lists differ in length, or sources are not one for each operand.
+    """
+    lengths = [len(arg) for arg in args if is_tensor_list(arg)]
+    length = lengths[0]
+    if any(other != length for other in lengths):
+        raise ShardpropError(f"{op}: Expected lists of one length, got {lengths}.")
+    counts = [_operands(arg) for arg in (*args, *kwargs.values())]
+    if sources is not None and len(sources) != sum(counts):
+        raise ShardpropError(
+            f"{op}, sources: Expected layouts (or None) for each of {sum(counts)} operands, got "
+            f"{len(sources)}."
+        )
+    found = []
+    for index in range(length):
+        cut = tuple(_at(arg, index, length) for arg in args)
+        mine = None if sources is None else [*_of_element(args, counts, sources, index)]
+        found.append(Element(cut, mine, repr((cut, mine))))
+    return found
+
+
+def _operands(value: Any) -> int:
+    if is_tensor_list(value):
+        return len(value)
+    return int(isinstance(value, _TENSORS))
+
+
+def _at(arg: Any, index: int, length: int) -> Any:
+    """A list of tensors, or of a number for each of them, cut down to one."""
+    numbers = isinstance(arg, (list, tuple)) and not isinstance(arg, TensorMeta)
+    if is_tensor_list(arg) or (numbers and len(arg) == length):
+        return type(arg)([arg[index]])
+    return arg
+
+
+def _of_element(
+    args: Sequence[Any], counts: Sequence[int], sources: Sequence[Any], index: int
+) -> Iterator[Any]:
+    first = 0
+    for place, count in enumerate(counts):
+        is_list = place < len(args) and is_tensor_list(args[place])
+        yield from (
+            sources[first + index : first + index + 1]
+            if is_list
+            else sources[first : first + count]
+        )
+        first += count

@@ -1,0 +1,151 @@
+"""A question about an op, and what comes of it: the types that every rule and policy share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from . import _torch
+from ._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, Placement, TensorMeta
+from .kinds import has_strided
+from .op_facts import op_facts
+
+__all__ = [
+    "Choice",
+    "NoStrategyError",
+    "OutputMeta",
+    "Placed",
+    "Placements",
+    "Question",
+    "question_of",
+    "staying_operands",
+    "strided_flag",
+]
+
+# One for each mesh dim.
+Placements = tuple[Placement, ...]
+
+OutputMeta = TensorMeta | Sequence[TensorMeta | None] | None
+
+
+class NoStrategyError(Exception):
+    """The core looked and found nothing to choose; torch says why in its own words."""
+
+
+class Question(NamedTuple):
+    """An op (or one element of a list op) with specs in place of tensors.
+
+    Attributes:
+        op: The op that was called.
+        rule_op: The op whose rule is asked: the scalar overload for an element of a list op.
+        args: Positional arguments; tensors as DTensorSpec, lists as they are.
+        kwargs: Keyword arguments, likewise.
+        operands: The specs torch counts as inputs: of `args`, then of `kwargs`.
+        positional: How many of them come from `args`.
+        meta: Metadata of the outputs.
+        mesh: The mesh to compute on where no positional operand has one.
+        is_element: One element of a list op.
+    """
+
+    op: OpOverload
+    rule_op: OpOverload
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    operands: list[DTensorSpec]
+    positional: int
+    meta: OutputMeta
+    mesh: DeviceMesh | None
+    is_element: bool = False
+
+
+class Choice(NamedTuple):
+    """What the core chose.
+
+    Attributes:
+        outputs: Per output its placements over the mesh; None for an output that is absent.
+        operands: Per operand the wanted placements.
+        mesh: The mesh of the outputs.
+        cost: Sum of `operand_costs` as Python sums them, in microseconds.
+        operand_costs: Microseconds to redistribute each operand.
+        nodes: Partial strategies the search looked at.
+        pinned: Operands (by index) that may live on another mesh (``different_mesh_args``).
+        is_sequence: The outputs are a sequence even if there is only one.
+        strided_is_order: What strided shards of the answer stand for where no operand has any.
+        output_cost: Microseconds that the outputs will cost later, as far as they were weighed.
+        minds_order: An operand moves also if nothing but its shard order is not the default one.
+    """
+
+    outputs: tuple[Placements | None, ...]
+    operands: tuple[Placements, ...]
+    mesh: DeviceMesh
+    cost: float
+    operand_costs: list[float]
+    nodes: int
+    pinned: tuple[int, ...]
+    is_sequence: bool = False
+    strided_is_order: bool = True
+    output_cost: float = 0.0
+    minds_order: bool = False
+
+
+class Placed(NamedTuple):
+    """Where a decision puts the tensors of an op.
+
+    Attributes:
+        outputs: Per output its placements over the mesh; None for an output that is absent.
+        operands: Per operand the placements it is to have.
+        operand_costs: Microseconds to bring each operand there.
+        cost: Microseconds in all.
+    """
+
+    outputs: tuple[Placements | None, ...]
+    operands: tuple[Placements, ...]
+    operand_costs: tuple[float, ...]
+    cost: float
+
+
+def question_of(schema: OpSchema, meta: OutputMeta, mesh: DeviceMesh | None = None) -> Question:
+    """The question that an op which is not decided element by element puts to the core.
+
+    Args:
+        schema: The op with its arguments.
+        meta: Metadata of the outputs.
+        mesh: The mesh to compute on where no positional operand has one.
+    """
+    operands = list(schema.args_spec)
+    positional = len(operands)
+    kwargs = schema.kwargs_schema
+    if kwargs:
+        pytree = schema.schema_info is not None and schema.schema_info.needs_pytree
+        values = _torch.tree_leaves(kwargs) if pytree else kwargs.values()
+        operands += [value for value in values if isinstance(value, DTensorSpec)]
+    return Question(
+        schema.op, schema.op, schema.args_schema, kwargs, operands, positional, meta, mesh
+    )
+
+
+def staying_operands(question: Question) -> list[int]:
+    """Operands that torch's dispatcher cannot move: keyword arguments, which it never does, and
+    those the op writes into, since it would write into a copy.
+
+    torch does not look at these when it decides, so neither do we where the rule is its own.
+    """
+    staying = [*range(question.positional, len(question.operands))]
+    written = op_facts(question.op).written
+    if written:
+        operand = 0
+        for position, arg in enumerate(question.args):
+            count = len([x for x in _torch.tree_leaves(arg) if isinstance(x, DTensorSpec)])
+            if position in written:
+                staying += range(operand, operand + count)
+            operand += count
+    return staying
+
+
+def strided_flag(operands: Sequence[DTensorSpec]) -> bool | None:
+    """Do strided shards of a candidate stand for a shard order? As the first operand that has
+    some says; None if none has."""
+    for operand in operands:
+        if has_strided(operand.placements):
+            return operand.use_strided_shard_as_shard_order
+    return None

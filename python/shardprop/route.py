@@ -1,0 +1,154 @@
+"""Who decides an op, by which rule, and why: found here, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, NamedTuple
+
+from . import _torch, registry
+from ._torch import OpOverload, OpSchema
+from .decomposition import Declined, Decomposer
+from .registry import TorchsWay
+from .rules.own import own_rule
+from .rules.places import function_place
+from .rules.rule import Origin, Rule, RuleFacts, RuleKind, Terms, rule_of_entry
+
+__all__ = ["Route", "Who", "decomposer", "route", "route_of"]
+
+
+class Who(str, Enum):
+    """Who decides an op; equal to its name in JSON."""
+
+    CORE = "core"  # by a rule: torch's single-dim rule, ours, or one that the program registered
+    DECOMPOSITION = "decomposition"  # the core, by the rows of what the op decomposes into
+    TORCH = "torch"  # torch's own code, with prices from the core
+    HANDLER = "handler"  # nobody: torch's dispatcher hands the op to a function that asks nothing
+    READ_OUT = "read-out"  # nobody: the number that this rank holds is read, nothing is placed
+
+
+@dataclass(frozen=True)
+class Route:
+    """Who decides an op, by which rule, and why.
+
+    Attributes:
+        op: The op.
+        who: Who decides.
+        rule: The core's rule. None where the core has none, and where the op decomposes and the
+            route was found without its arguments (`route_of`).
+        way: How torch decides what has no single-dim rule; None where it does not.
+        handler: The function that torch's dispatcher hands the op to.
+        declined: Why the op's decomposition gives the core no rows, where that is why torch
+            decides.
+    """
+
+    op: OpOverload
+    who: Who
+    rule: Rule | None = None
+    way: TorchsWay | None = None
+    handler: Callable[..., Any] | None = None
+    declined: str | None = None
+
+    @property
+    def refused_by_torch(self) -> bool:
+        """Does the core decide what torch refuses?"""
+        return self.rule is not None and self.rule.refused_by_torch
+
+    @property
+    def why(self) -> str:
+        """The reason in a sentence."""
+        if self.who is Who.HANDLER:
+            return "torch's dispatcher hands the op to a function of its own."
+        if self.who is Who.READ_OUT:
+            return "torch reads the number that this rank holds: nothing is placed, nothing moves."
+        if self.declined is not None:
+            return f"Its decomposition has no rows of ours: {self.declined}."
+        if self.rule is not None:
+            return f"The core decides by a rule: {self.facts.where}."
+        if self.way is TorchsWay.DECOMPOSITION:
+            return "The core decides by the rows of its decomposition."
+        return f"torch decides by a {self.facts.kind.value}." if self.way else ""
+
+    @property
+    def facts(self) -> RuleFacts:
+        """What decides, and where its code is."""
+        op = self.op
+        if self.rule is not None:
+            return self.rule.facts(op)
+        if self.who is Who.READ_OUT:
+            return RuleFacts(RuleKind.READ_OUT, Origin.TORCH, "torch's dispatcher")
+        if self.handler is not None:
+            return RuleFacts(RuleKind.HANDLER, Origin.TORCH, function_place(self.handler))
+        if self.way is TorchsWay.DECOMPOSITION:
+            traced = _torch.known_decomposition(op)
+            if traced is None:
+                return RuleFacts(RuleKind.NONE, Origin.TORCH, registry.way_to_a_rule(op))
+            return RuleFacts(RuleKind.DECOMPOSITION, Origin.TORCH, function_place(traced))
+        enumerates = self.way is TorchsWay.FULL_MESH_STRATEGY
+        kind = RuleKind.FULL_MESH_STRATEGY if enumerates else RuleKind.PROPAGATION_RULE
+        origin = Origin.TORCH if registry.has_own_full_mesh_strategy(op) else Origin.REGISTERED
+        return RuleFacts(kind, origin, function_place(registry.rule_function(op)))
+
+
+class _Known(NamedTuple):
+    """A route, and what torch had registered for the op when it was found."""
+
+    route: Route
+    handler: object
+    single_dim: object
+    strategy: object
+
+
+# By address, for an overload takes long to hash; the route holds it, so that it keeps its own.
+_known: dict[int, _Known] = {}
+
+
+def route_of(op: OpOverload) -> Route:
+    """The route of an op, its arguments not being known."""
+    handler = registry.handler_of(op)
+    single_dim = registry.single_dim_entry(op)
+    known = _known.get(id(op))
+    if (
+        known is not None
+        and known.single_dim is single_dim
+        and known.handler is handler
+        and (single_dim is not None or known.strategy is registry.full_mesh_strategy(op))
+    ):
+        return known.route
+    strategy = registry.full_mesh_strategy(op)
+    found = _found(op, handler, single_dim)
+    # torch's other registries are looked into each time: these ops are torch's in any case.
+    if found.rule is not None or found.handler is not None:
+        _known[id(op)] = _Known(found, handler, single_dim, strategy)
+    return found
+
+
+def _found(op: OpOverload, handler: Callable[..., Any] | None, single_dim: Any) -> Route:
+    if handler is not None and not _torch.asks_for_a_decision(handler):
+        return Route(op, Who.HANDLER, handler=handler)
+    if registry.is_read_out(op):
+        return Route(op, Who.READ_OUT)
+    if single_dim is not None:
+        return Route(op, Who.CORE, rule_of_entry(single_dim))
+    own = own_rule(op) if registry.has_own_full_mesh_strategy(op) else None
+    if own is not None:
+        return Route(op, Who.CORE, own)
+    way = registry.torchs_way(op)
+    comes_apart = way is TorchsWay.DECOMPOSITION and _torch.known_decomposition(op) is not None
+    return Route(op, Who.DECOMPOSITION if comes_apart else Who.TORCH, way=way)
+
+
+# Who decides the calls inside of a decomposition asks for their routes in turn; see `decision`.
+decomposer = Decomposer()
+
+
+def route(schema: OpSchema, terms: Terms) -> Route:
+    """The route of an op with its arguments, under a policy."""
+    found = route_of(schema.op)
+    if found.who is not Who.DECOMPOSITION:
+        return found
+    try:
+        return replace(found, rule=decomposer.rows(schema, terms))
+    except Declined as declined:
+        return replace(found, who=Who.TORCH, declined=str(declined))

@@ -1,0 +1,330 @@
+"""What the core decides an op by: one class per kind of rule, all of them asked in one way.
+
+A rule says what it is (`RuleFacts`), which question it answers, how it is asked, and what it
+refuses. Who looks for the rule of an op is `shardprop.route`, and nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
+from .. import _core, _torch
+from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, Placement
+from ..errors import ShardpropError
+from ..notation import Notation
+from ..question import Choice, OutputMeta, Question
+from .places import function_place
+
+if TYPE_CHECKING:
+    from .follow import Candidate
+
+__all__ = [
+    "DecompositionRule",
+    "Origin",
+    "Rows",
+    "RowsRule",
+    "Rule",
+    "RuleFacts",
+    "RuleKind",
+    "Terms",
+    "TorchRule",
+    "declining_the_unexpected",
+    "rule_of_entry",
+]
+
+_T = TypeVar("_T")
+
+# Per row the cells of outputs and operands on one mesh dim: placements, placeholders, None.
+Rows = Sequence[Sequence[Any]]
+
+# What the body of a rule of ours raises on arguments that it does not expect.
+_UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
+
+
+class RuleKind(str, Enum):
+    """How a rule comes to its answer; equal to its name in JSON."""
+
+    ROWS = "rows"
+    FOLLOWS = "follows operands"
+    DECOMPOSITION = "decomposition"
+    FULL_MESH_STRATEGY = "torch's full-mesh strategy"
+    PROPAGATION_RULE = "torch's propagation rule"
+    HANDLER = "custom handler"
+    READ_OUT = "reads a number out"
+    NONE = "none"
+
+
+class Origin(str, Enum):
+    """Whose rule it is; equal to its name in JSON."""
+
+    TORCH = "torch"
+    SHARDPROP = "shardprop"
+    REGISTERED = "registered"
+
+
+@dataclass(frozen=True)
+class RuleFacts:
+    """What decides an op.
+
+    Attributes:
+        kind: How it comes to its answer.
+        origin: Whose it is.
+        where: File, line and function, or what was registered and where; how to give the op a rule
+            where there is none.
+    """
+
+    kind: RuleKind
+    origin: Origin
+    where: str
+
+
+class Terms(Protocol):
+    """What a rule is asked under: a policy, or what stands in for one."""
+
+    def choose(self, question: Question, rule: RowsRule) -> Choice:
+        """The choice among the rows of a rule."""
+
+    def cost(self, src: DTensorSpec, dst: DTensorSpec) -> float:
+        """Microseconds of a redistribution."""
+
+    def one_decision(self) -> AbstractContextManager[None]:
+        """Prices asked for in the block belong to one decision."""
+
+
+class Rule:
+    """What the core decides an op by.
+
+    Attributes:
+        kind: How it comes to its answer.
+        origin: Whose it is.
+        by_element: A list op is decided element by element.
+        is_torchs_entry: It stands in torch's registry of single-dim rules, so torch's checks before
+            it asks such a rule are made, too.
+        refused_by_torch: torch refuses the op on these operands; the core decides it nevertheless.
+    """
+
+    kind: ClassVar[RuleKind]
+    origin: ClassVar[Origin]
+    by_element: ClassVar[bool] = True
+    is_torchs_entry: ClassVar[bool] = False
+    refused_by_torch: bool = False
+
+    def facts(self, op: OpOverload) -> RuleFacts:
+        """What it is, as the rule of `op`."""
+        return RuleFacts(self.kind, self.origin, self.place(op))
+
+    def place(self, op: OpOverload) -> str:
+        """Where its code is, or what was registered and where."""
+        raise NotImplementedError
+
+    def check(self, schema: OpSchema, meta: OutputMeta) -> None:
+        """What torch checks before it asks the rule.
+
+        Raises:
+            AssertionError: torch's own, where the metadata has not as many outputs as the op.
+        """
+        if self.is_torchs_entry:
+            _torch.validate_meta_count(schema, meta)
+
+    def mesh(self, schema: OpSchema) -> DeviceMesh | None:
+        """The mesh to compute on where no positional operand has one; None: none is looked for.
+
+        Raises:
+            ValueError: torch's own, where no operand has one.
+        """
+        if not self.is_torchs_entry:
+            return None
+        first = schema.args_schema[0] if schema.args_schema else None
+        return first.mesh if isinstance(first, DTensorSpec) else _torch.mesh_of(schema)
+
+    def choose(self, question: Question, terms: Terms) -> Choice:
+        """The answer to a question.
+
+        Raises:
+            _core.Unsupported: the core does not handle this; torch decides, or says what is wrong.
+            _core.RuleError: the rule is malformed.
+            NoStrategyError: there is nothing to choose.
+            Exception: what the rule function raises.
+        """
+        raise NotImplementedError
+
+    @property
+    def notation(self) -> Notation | None:
+        """The rule as the program registered it in the notation; None where it is a function."""
+        return None
+
+    @property
+    def as_rows(self) -> RowsRule | None:
+        """Itself where it lists rows for one mesh dim, among which the core searches.
+
+        None where the outputs follow the operands.
+        """
+        return None
+
+    def candidates(self, question: Question) -> list[Candidate]:
+        """The ways to run the op that a rule names itself which lists no rows.
+
+        Raises:
+            _core.Unsupported, NoStrategyError: it does not apply.
+        """
+        return []
+
+    def refuse(self, schema: OpSchema, declined: Exception) -> None:
+        """Raise where torch's own code could not say what is wrong.
+
+        `declined` is why the core has no decision by this rule. Most rules refuse nothing: torch is
+        asked.
+        """
+
+
+class RowsRule(Rule):
+    """A rule that lists what an op allows on one mesh dim, row by row.
+
+    Attributes:
+        outputs: How many cells of each row are outputs; None: as torch counts them.
+        different_mesh_args: Positions of the arguments that may be on another mesh.
+        allow_uneven_sharding: Ranks may hold nothing of a sharded dim.
+        allow_unbacked_sharding: What torch assumes where an unbacked size may not be shardable.
+        accepts: A filter over whole strategies, as torch 2.15 writes them.
+        keeps_written_in_place: What an in-place op writes into keeps its placements.
+        leaves_unmovable: Operands that torch's dispatcher does not move stay where they are, and
+            placeholders may ask something of sizes.
+        has_fixed_code: Its rows depend on nothing but the arguments, so they may be held.
+    """
+
+    kind = RuleKind.ROWS
+    outputs: int | None = None
+    different_mesh_args: list[int] | None = None
+    allow_uneven_sharding: bool = False
+    allow_unbacked_sharding: bool | None = None
+    accepts: Callable[..., bool] | None = None
+    keeps_written_in_place: bool = True
+    leaves_unmovable: bool = False
+    has_fixed_code: bool = False
+
+    @property
+    def as_rows(self) -> RowsRule:
+        """Itself."""
+        return self
+
+    def rows_of(
+        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta
+    ) -> Rows:
+        """The rows of a call, tensors being TensorMeta; `meta` is that of the outputs.
+
+        Raises:
+            Exception: what the rule function raises.
+        """
+        raise NotImplementedError
+
+    def origins(
+        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta
+    ) -> Sequence[str] | None:
+        """For each row of `rows_of` the part of the rule that it follows from; None where that is
+        not known."""
+        return None
+
+    def rows_for_any_sizes(
+        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Rows:
+        """The rows of a call that hold whatever the sizes on the ranks are."""
+        return self.rows_of(op, args, kwargs, None)
+
+    def choose(self, question: Question, terms: Terms) -> Choice:
+        """See `Rule.choose`."""
+        return terms.choose(question, self)
+
+
+class TorchRule(RowsRule):
+    """An entry of torch's registry of single-dim rules."""
+
+    origin = Origin.TORCH
+    is_torchs_entry = True
+
+    def __init__(self, entry: Any) -> None:
+        self.entry = entry
+        self.different_mesh_args = entry.different_mesh_args
+        self.allow_uneven_sharding = entry.allow_uneven_sharding
+        self.allow_unbacked_sharding = entry.allow_unbacked_sharding
+        self.accepts = getattr(entry, "full_mesh_strategy_filter", None)
+        # Others may look at what no key knows of. (A wrapper around a rule of torch's may call
+        # itself after it; where its code is, it cannot.)
+        home: str = getattr(entry.func, "__globals__", {}).get("__name__", "")
+        self.has_fixed_code = home.startswith(_torch.OPS_PACKAGE + ".")
+
+    def rows_of(
+        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta
+    ) -> Rows:
+        """See `RowsRule.rows_of`."""
+        rows = self.entry.func(op, args, kwargs)
+        if not isinstance(rows, (list, tuple)):
+            raise _core.Unsupported(f"rows in a {type(rows).__name__}")
+        return rows
+
+    def place(self, op: OpOverload) -> str:
+        """See `Rule.place`."""
+        return function_place(self.entry.func)
+
+
+def rule_of_entry(entry: Any) -> RowsRule:
+    """The rule that an entry of torch's registry of single-dim rules stands for: rules that were
+    registered here are such entries themselves."""
+    return entry if isinstance(entry, RowsRule) else TorchRule(entry)
+
+
+@dataclass(frozen=True)
+class DecompositionRule(RowsRule):
+    """The rows that an op's decomposition gives for one call.
+
+    torch expands them as they are: in-place ops are not treated apart, and uneven shards are
+    refused, as by its ``expand_to_full_mesh_op_strategy`` when it is told nothing else. The
+    all-Replicate row must be among them.
+
+    Attributes:
+        rows: Placements of outputs and operands on one mesh dim.
+        outputs: How many of each row are outputs.
+        refused_by_torch: torch refuses the op; see `decomposition.beyond_torch`.
+    """
+
+    rows: list[list[Placement]]
+    outputs: int
+    refused_by_torch: bool = False
+
+    kind = RuleKind.DECOMPOSITION
+    origin = Origin.TORCH
+    by_element = False
+    keeps_written_in_place = False
+
+    def rows_of(
+        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta
+    ) -> Rows:
+        """The rows, for any arguments."""
+        return self.rows
+
+    def place(self, op: OpOverload) -> str:
+        """See `Rule.place`."""
+        return function_place(_torch.decomposition_of(op))
+
+    def choose(self, question: Question, terms: Terms) -> Choice:
+        """See `Rule.choose`."""
+        return declining_the_unexpected(terms.choose, question, self)
+
+
+def declining_the_unexpected(function: Callable[..., _T], *given: Any) -> _T:
+    """``function(*given)``; an error in the body of a rule of ours is a reason to decline.
+
+    Raises:
+        _core.Unsupported: it met arguments that it is not written for.
+        Exception: as `function` does.
+    """
+    try:
+        return function(*given)
+    except (_core.RuleError, ShardpropError):
+        raise
+    except _UNEXPECTED as error:
+        reason = f"arguments that our rule does not expect ({type(error).__name__})"
+        raise _core.Unsupported(reason) from error
