@@ -15,7 +15,6 @@ from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .bounded import clear_maps, stats_of_maps
 from .decision import decide, refuse_misfit, rule_of
 from .decomposition import Declined, Decomposer
-from .decomposition.knowing import torch_propagate_knowing
 from .engine import NoStrategyError, OutputMeta
 from .errors import ShardpropError
 from .hook import install, uninstall
@@ -134,7 +133,7 @@ def _decide_inside(schema: OpSchema, meta: OutputMeta) -> OutputSharding:
         except _DECLINED as declined:
             _logger.debug("torch decides %s inside a decomposition: %s", schema.op, declined)
     with _terms.policy.one_decision():
-        return torch_propagate_knowing(schema, meta)
+        return _torch.torch_propagate_with_meta(schema, meta)
 
 
 decomposer = Decomposer(_decide_inside)

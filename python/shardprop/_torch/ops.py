@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import torch
+from torch import FunctionSchema
 from torch._decomp import decomposition_table
 from torch._library import custom_ops as _custom_ops
 from torch._library.simple_registry import singleton as _custom_kernels
@@ -20,6 +21,11 @@ def all_ops() -> Iterator[OpOverload]:
         namespace, _, packet = qualified.partition("::")
         found = getattr(getattr(torch.ops, namespace), packet)
         yield getattr(found, overload or "default")
+
+
+def function_schema(op: OpOverload) -> FunctionSchema:
+    """The names, types and aliases of an op's arguments and returns, as it was declared."""
+    return op._schema
 
 
 def comes_apart_above(op: OpOverload) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .. import engine
 from .._core import Unsupported
-from .._torch import DTensorSpec, TensorMeta
+from .._torch import DTensorSpec, TensorMeta, function_schema
 from ..decision import ask
 from ..engine import Choice, Prepared, Question, prepare
 from ..errors import ShardpropError
@@ -171,7 +171,7 @@ def with_operands(question: Question, operands: Sequence[DTensorSpec]) -> Questi
 
 def output_names(question: Question, count: int) -> tuple[str, ...]:
     """Names of outputs: those of the schema, or numbers where there are several."""
-    named = [each.name for each in question.op._schema.returns]
+    named = [each.name for each in function_schema(question.op).returns]
     if len(named) == count and all(named):
         return tuple(map(str, named))
     if count == 1 and (question.meta is None or isinstance(question.meta, TensorMeta)):

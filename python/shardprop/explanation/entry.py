@@ -109,7 +109,7 @@ def _in_place_of_names(
     them."""
     left, placed = dict(kwargs), list(args)
     defaults: list[Any] = []  # of arguments that are not given, if one after them is
-    for argument in op._schema.arguments[len(args) :]:
+    for argument in _torch.function_schema(op).arguments[len(args) :]:
         if argument.kwarg_only:
             break
         if argument.name in left:

@@ -76,10 +76,10 @@ def _registration(rule: RegisteredRule) -> str:
 
 def _own_place(op: OpOverload, rule: FollowRule | RowRule) -> str:
     """The function of a rule of ours; the module and the notation where there is none."""
-    function = rule.rows if isinstance(rule, RowRule) else rule._candidates
+    function = rule.rows if isinstance(rule, RowRule) else rule.function
     inner = _innermost(function)
     if isinstance(inner, Notation):
-        home = next((m for m in rules._FAMILIES if op in m.RULES), rules)
+        home = next((m for m in rules.FAMILIES if op in m.RULES), rules)
         return f"{_short(str(home.__file__))} {str(inner)!r}"
     return function_place(inner)
 

@@ -23,7 +23,7 @@ from .rows import RowRule
 
 __all__ = ["FollowRule", "RowRule", "own_rule"]
 
-_FAMILIES = (
+FAMILIES = (
     attention,
     bits,
     indexing,
@@ -38,7 +38,7 @@ _FAMILIES = (
     views,
 )
 _RULES: dict[OpOverload, FollowRule | RowRule] = {
-    op: rule for family in _FAMILIES for op, rule in family.RULES.items()
+    op: rule for family in FAMILIES for op, rule in family.RULES.items()
 }
 
 

@@ -130,7 +130,7 @@ class FollowRule:
     """A rule that names its candidates itself; torch mostly has one."""
 
     def __init__(self, candidates: Callable[[Question], Candidate | Sequence[Candidate]]) -> None:
-        self._candidates = candidates
+        self.function = candidates
 
     def candidates(self, question: Question) -> list[Candidate]:
         """The ways to run the op on operands that are where the question has them.
@@ -138,7 +138,7 @@ class FollowRule:
         Raises:
             _core.Unsupported: the rule does not apply.
         """
-        found = self._candidates(question)
+        found = self.function(question)
         return [found] if isinstance(found, Candidate) else list(found)
 
     def choose(self, question: Question, price: Price) -> Choice:
