@@ -12,6 +12,7 @@ from ..kinds import is_shard, is_strided
 from ..operands import operands_of
 from ..plans import Layout, Step
 from ..redistribute_hook import layout_text, plan_text
+from ..version import __version__
 from .model import Place, TracedDecision
 from .rows import MoveRow
 
@@ -30,8 +31,6 @@ def document(trace: Trace, row_of: Sequence[int]) -> Json:
 
     `row_of` has for each redistribution the index of its row among ``trace.moves()``.
     """
-    from .. import __version__
-
     tables = _Tables()
     moves = trace.moves()
     decisions = [_decision(decision, tables) for decision in trace.decisions]
