@@ -23,6 +23,7 @@ from .registration import (
 )
 from .stats import Stats
 from .topology import CallbackTopology, Topology, TorchTopology, load_topology
+from .version import __version__ as __version__
 
 __all__ = [
     "Calibration",
@@ -101,8 +102,6 @@ def __dir__() -> list[str]:
     """The public names, whether they are loaded or not."""
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
-
-__version__ = "0.1.0"
 
 if os.environ.get("SHARDPROP") == "1":
     enable()

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from . import _core, _torch, registry
 from ._torch import OpSchema, OutputSharding
-from .decomposition.knowing import torch_propagate_knowing
 from .lists import ListQuestion, is_list_op
 from .logs import declined_inside
 from .metadata import output_meta
@@ -128,7 +127,7 @@ def _decide_inside(schema: OpSchema, meta: OutputMeta, terms: Terms) -> OutputSh
         except DECLINED as declined:
             declined_inside(schema.op, declined)
     with terms.one_decision():
-        return torch_propagate_knowing(schema, meta)
+        return _torch.torch_propagate_with_meta(schema, meta)
 
 
 # A decomposition asks for decisions, and a decision for the rows of a decomposition.

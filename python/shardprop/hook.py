@@ -13,21 +13,16 @@ __all__ = ["install", "is_installed", "uninstall"]
 def install(propagate: Callable[[OpSchema], OutputSharding]) -> None:
     """Put `propagate` where torch's dispatcher asks for a decision, and clear torch's caches."""
     _torch.hide_from_dynamo(propagate)
-    prop = _torch.propagator()
-    prop.propagate_op_sharding_non_cached = propagate
-    prop.propagate_op_sharding = _torch.decision_cache(propagate)
+    _torch.install_propagation(propagate)
     _torch.forget_decisions()
 
 
 def is_installed(propagate: Callable[[OpSchema], OutputSharding]) -> bool:
     """Is it there, and nothing that was put there later?"""
-    found: object = vars(_torch.propagator()).get("propagate_op_sharding_non_cached")
-    return found == propagate
+    return _torch.installed_propagation() == propagate
 
 
 def uninstall() -> None:
     """Undo `install`."""
-    prop = _torch.propagator()
-    vars(prop).pop("propagate_op_sharding_non_cached", None)
-    prop.propagate_op_sharding = _torch.decision_cache(prop.propagate_op_sharding_non_cached)
+    _torch.uninstall_propagation()
     _torch.forget_decisions()

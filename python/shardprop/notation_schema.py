@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from . import _core
-from ._torch import OpOverload
+from ._torch import OpOverload, function_schema
 from .errors import ShardpropError
 from .printing import counted
 from .sizes import is_symbolic
@@ -96,7 +96,7 @@ class Binding:
                 *(_on_meta(arg) for arg in args),
                 **{name: _on_meta(arg) for name, arg in kwargs.items()},
             )
-        returned = made if len(op._schema.returns) > 1 else (made,)
+        returned = made if len(function_schema(op).returns) > 1 else (made,)
         return [_shapes(returned[index]) for index in self.outputs]
 
 
@@ -133,13 +133,13 @@ def bind_to_schema(pattern: _core.Pattern, op: OpOverload) -> Binding:
             given.default_value if given.has_default_value() else None,
             str(given.real_type),
         )
-        for index, given in enumerate(op._schema.arguments)
+        for index, given in enumerate(function_schema(op).arguments)
         if not given.is_out
     ]
     tensors = [a for a in arguments if a.type in _TENSOR or a.type in _TENSOR_LIST]
     returns = [
         (index, str(given.type))
-        for index, given in enumerate(op._schema.returns)
+        for index, given in enumerate(function_schema(op).returns)
         if str(given.type) in _TENSOR or str(given.type) in _TENSOR_LIST
     ]
     _check_operands(pattern, op, tensors)

@@ -37,7 +37,7 @@ def placed_arguments(
         raise ShardpropError(
             f"op: Expected an op overload such as torch.ops.aten.mm.default, got {op!r}."
         )
-    arguments = _torch.arguments_of(op)
+    arguments = _torch.function_schema(op).arguments
     positional = [each for each in arguments if not each.kwarg_only]
     if len(args) > len(positional):
         raise ShardpropError(

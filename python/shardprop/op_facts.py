@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from . import _torch
-from ._torch import OpOverload
+from ._torch import ArgumentRewrites, OpOverload
 
 __all__ = ["OpFacts", "op_facts"]
 
@@ -23,10 +24,12 @@ class OpFacts:
         returns: Number of returns.
         first_return: ``"tensor"``, ``"list"`` or ``"other"``; ``"none"`` without returns.
         any_list_return: Some return is a list.
+        arguments: Names of the arguments, in order.
         out_arguments: Names of the ``out=`` arguments, in order.
         is_list_op: torch decides it element by element (foreach and fused ops).
         takes_tensors: Some argument is a tensor, or may be one, or a list of them.
         rewrites_arguments: torch rewrites global sizes among the arguments to local ones.
+        rewrites: How it does that.
         mutates: It writes into an argument, or resizes it, says its schema.
         written: Positions of the positional arguments that it writes into.
     """
@@ -38,10 +41,12 @@ class OpFacts:
     returns: int
     first_return: str
     any_list_return: bool
+    arguments: tuple[str, ...]
     out_arguments: tuple[str, ...]
     is_list_op: bool
     takes_tensors: bool
     rewrites_arguments: bool
+    rewrites: ArgumentRewrites
     mutates: bool
     written: tuple[int, ...]
 
@@ -56,17 +61,7 @@ class OpFacts:
         return self.first_return == "tensor" or (self.first_return == "list" and self.returns == 1)
 
 
-def _rewrites_arguments(op: OpOverload) -> bool:
-    prop = _torch.propagator()
-    return (
-        op in prop.op_to_shape_and_stride_idx
-        or op in prop.op_to_scalar_shape_adjuster
-        or op in prop.squeeze_op_to_dims_variant
-    )
-
-
-def _first_return(op: OpOverload) -> str:
-    returns = op._schema.returns
+def _first_return(returns: Sequence[torch.Argument]) -> str:
     if not returns:
         return "none"
     if isinstance(returns[0].type, torch.TensorType):
@@ -90,20 +85,23 @@ _OF_LISTS = ("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")
 
 
 def _read_facts(op: OpOverload) -> OpFacts:
-    schema = op._schema
+    schema = _torch.function_schema(op)
+    rewrites = _torch.argument_rewrites(op)
     name: str = op.name()  # type: ignore[no-untyped-call]
     return OpFacts(
         op=op,
         in_place=name.split("::")[1].split(".")[0].endswith("_"),
         tensor_returns=sum(1 for r in schema.returns if "Tensor" in str(r.type)),
         returns=len(schema.returns),
-        first_return=_first_return(op),
+        first_return=_first_return(schema.returns),
         any_list_return=any(isinstance(r.type, torch.ListType) for r in schema.returns),
+        arguments=tuple(a.name for a in schema.arguments),
         out_arguments=tuple(a.name for a in schema.arguments if a.is_out),
         is_list_op=name.startswith(_OF_LISTS)
         and any("List[Tensor]" in str(a.type) for a in schema.arguments),
         takes_tensors=any("Tensor" in str(a.type) for a in schema.arguments),
-        rewrites_arguments=_rewrites_arguments(op),
+        rewrites_arguments=any(each is not None for each in rewrites),
+        rewrites=rewrites,
         mutates=schema.is_mutable,
         written=tuple(i for i, a in enumerate(schema.arguments) if _is_written(a)),
     )

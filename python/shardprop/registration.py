@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 from . import _torch, registry
 from ._torch import OpOverload
+from .bounded import clear_maps
 from .errors import ShardpropError
 from .notation import Notation
-from .propagator import clear_caches
 from .registered import RegisteredRule, RuleFunction
 from .targets import as_ops, calling_place, check_op, schema_info_of, where_is
 from .variants import rule_of_variant, variants_of
@@ -130,7 +130,8 @@ class _Registry:
                 self._before[op] = registry.entries(op)
             registry.put(op, rule, schema_info_of(op))
         self._registrations, self._derived = registrations, derived
-        clear_caches()
+        clear_maps()
+        _torch.forget_decisions()
 
     def _derive(
         self, registrations: Mapping[OpOverload, _Registration]

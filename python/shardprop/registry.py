@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 import torch
 
 from . import _torch
-from ._torch import OpOverload, OpSchema, RuntimeSchemaInfo, SingleDimStrategyInfo
+from ._torch import (
+    OpOverload,
+    OpSchema,
+    RegistryEntries,
+    RuntimeSchemaInfo,
+    SingleDimStrategyInfo,
+    op_schema_info,
+    ops_with_a_rule,
+)
+from .op_facts import op_facts
 
 __all__ = [
     "Entries",
@@ -57,13 +66,12 @@ def single_dim_entry(op: OpOverload) -> Any | None:
     """
     if op is _READ_OUT:
         return None
-    return _torch.propagator().op_single_dim_strategy_funcs.get(op)
+    return _torch.single_dim_rule_of(op)
 
 
 def full_mesh_strategy(op: OpOverload) -> Callable[..., Any] | None:
     """What torch's registry of full-mesh strategies has for an op."""
-    found: Callable[..., Any] | None = _torch.propagator().op_strategy_funcs.get(op)
-    return found
+    return _torch.full_mesh_rule_of(op)
 
 
 def handler_of(op: OpOverload) -> Callable[..., Any] | None:
@@ -73,10 +81,9 @@ def handler_of(op: OpOverload) -> Callable[..., Any] | None:
 
 def torchs_way(op: OpOverload) -> TorchsWay:
     """How torch decides an op that has no single-dim rule."""
-    prop = _torch.propagator()
-    if op in prop.op_strategy_funcs:
+    if _torch.full_mesh_rule_of(op) is not None:
         return TorchsWay.FULL_MESH_STRATEGY
-    if op in prop.op_to_rules:
+    if _torch.propagation_rule_of(op) is not None:
         return TorchsWay.PROPAGATION_RULE
     return TorchsWay.DECOMPOSITION
 
@@ -85,42 +92,33 @@ def way_to_a_rule(op: OpOverload) -> str:
     """What an op that nobody has a rule for can be given one by."""
     return (
         f"give it one: shardprop.register_rule(torch.ops.{op}, ...); or have it found: "
-        f"shardprop discover {op._schema.name} --module FILE --samples FILE"
+        f"shardprop discover {_torch.function_schema(op).name} --module FILE --samples FILE"
     )
 
 
 def has_own_full_mesh_strategy(op: OpOverload) -> bool:
     """Does torch decide this op by a full-mesh strategy that came with it?"""
-    strategy = _torch.propagator().op_strategy_funcs.get(op)
+    strategy = _torch.full_mesh_rule_of(op)
     return strategy is not None and strategy.__module__.startswith(_torch.OPS_PACKAGE)
 
 
 def rules_of(op: OpOverload) -> tuple[object, object, object]:
     """Every rule that torch has for an op, of any kind."""
-    prop = _torch.propagator()
     return (
-        prop.op_single_dim_strategy_funcs.get(op),
-        prop.op_strategy_funcs.get(op),
-        prop.op_to_rules.get(op),
+        _torch.single_dim_rule_of(op),
+        _torch.full_mesh_rule_of(op),
+        _torch.propagation_rule_of(op),
     )
 
 
 def shape_arguments(op: OpOverload) -> tuple[int, ...]:
     """Positions of the arguments that torch rewrites to the local shape (and stride)."""
-    index = _torch.propagator().op_to_shape_and_stride_idx.get(op, ())
-    return index if isinstance(index, tuple) else (index,)
+    return op_facts(op).rewrites.positions
 
 
 def op_schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpSchema:
     """A schema as torch's dispatcher would make it."""
     return OpSchema(op, args, kwargs, schema_info=op_schema_info(op))
-
-
-def op_schema_info(op: OpOverload) -> Any | None:
-    """What torch notes about an op's arguments."""
-    prop = _torch.propagator()
-    info = prop.op_to_schema_info.get(op)
-    return prop.op_to_schema_info_for_single_dim_strategy.get(op) if info is None else info
 
 
 def looks_into_lists(op: OpOverload) -> bool:
@@ -129,53 +127,28 @@ def looks_into_lists(op: OpOverload) -> bool:
     return info is not None and info.needs_pytree
 
 
-def ops_with_a_rule() -> set[OpOverload]:
-    """Ops in one of torch's three registries of rules."""
-    prop = _torch.propagator()
-    return {*prop.op_single_dim_strategy_funcs, *prop.op_strategy_funcs, *prop.op_to_rules}
-
-
 class Entries(NamedTuple):
-    """What a registration changes of torch's registries for one op; None for what is not there."""
+    """What a registration changes of torch's registries for one op, and whether torch had a rule of
+    any kind."""
 
-    single_dim: SingleDimStrategyInfo | None
-    schema_info: RuntimeSchemaInfo | None
-    schema_info_for_single_dim: RuntimeSchemaInfo | None
+    of_torch: RegistryEntries
     has_rule: bool
 
 
 def entries(op: OpOverload) -> Entries:
     """What is there now."""
-    prop = _torch.propagator()
-    return Entries(
-        prop.op_single_dim_strategy_funcs.get(op),
-        prop.op_to_schema_info.get(op),
-        prop.op_to_schema_info_for_single_dim_strategy.get(op),
-        any(rule is not None for rule in rules_of(op)),
-    )
+    return Entries(_torch.registry_entries(op), any(rule is not None for rule in rules_of(op)))
 
 
 def put(op: OpOverload, rule: SingleDimStrategyInfo, info: RuntimeSchemaInfo) -> None:
     """Make `rule` the one that torch asks. Of its notes on arguments torch reads the first that is
     there, so both are written."""
-    prop = _torch.propagator()
-    prop.op_to_schema_info[op] = info
-    prop.op_to_schema_info_for_single_dim_strategy[op] = info
-    prop.op_single_dim_strategy_funcs[op] = rule
+    _torch.set_registry_entries(op, RegistryEntries(rule, info, info))
 
 
 def restore(op: OpOverload, before: Entries) -> None:
     """Undo `put`."""
-    prop = _torch.propagator()
-    for table, entry in (
-        (prop.op_single_dim_strategy_funcs, before.single_dim),
-        (prop.op_to_schema_info, before.schema_info),
-        (prop.op_to_schema_info_for_single_dim_strategy, before.schema_info_for_single_dim),
-    ):
-        if entry is None:
-            table.pop(op, None)
-        else:
-            table[op] = entry
+    _torch.set_registry_entries(op, before.of_torch)
 
 
 def rule_function(op: OpOverload) -> Callable[..., Any] | None:

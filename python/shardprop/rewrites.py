@@ -9,6 +9,7 @@ from . import _core, _torch
 from ._torch import DTensorSpec, OpSchema, Shard, TensorMeta
 from .kinds import is_shard
 from .meshes import core_mesh
+from .op_facts import op_facts
 
 __all__ = ["rewrite"]
 
@@ -27,18 +28,17 @@ def rewrite(
     Raises:
         _core.Unsupported: a shape argument beside several outputs; torch words that error.
     """
-    prop = _torch.propagator()
+    rewrites = op_facts(schema.op).rewrites
     rewritten: OpSchema | None = None
-    if schema.op in prop.op_to_shape_and_stride_idx:
+    if rewrites.shape is not None:
         if not isinstance(output, DTensorSpec) or not isinstance(meta, TensorMeta):
             raise _core.Unsupported("shape arguments of an op with several outputs")
         if _is_sharded(output):
-            rewritten = _with_local_shape(suggestion or schema, output, meta)
-    if schema.op in prop.op_to_scalar_shape_adjuster and any(map(_is_sharded, wanted)):
-        adjust = prop.op_to_scalar_shape_adjuster[schema.op]
-        rewritten = adjust(list(wanted), rewritten or suggestion or schema)
-    if schema.op in prop.squeeze_op_to_dims_variant:
-        squeezed = prop._adjust_squeeze_to_global_singletons(rewritten or suggestion or schema)
+            rewritten = _with_local_shape(suggestion or schema, output, meta, rewrites.shape)
+    if rewrites.adjust_scalars is not None and any(map(_is_sharded, wanted)):
+        rewritten = rewrites.adjust_scalars(list(wanted), rewritten or suggestion or schema)
+    if rewrites.squeeze is not None:
+        squeezed = _torch.with_global_singletons(rewritten or suggestion or schema)
         rewritten = squeezed if squeezed is not None else rewritten
     return rewritten
 
@@ -47,12 +47,11 @@ def _is_sharded(spec: DTensorSpec) -> bool:
     return any(map(is_shard, spec.placements))
 
 
-def _with_local_shape(schema: OpSchema, output: DTensorSpec, meta: TensorMeta) -> OpSchema:
-    prop = _torch.propagator()
-    index = prop.op_to_shape_and_stride_idx[schema.op]
-    local = _even_shape(output, meta) if isinstance(index, int) else None
-    if local is None:
-        return prop._adjust_shape_and_stride_args(meta, schema, output)  # type: ignore[no-any-return]
+def _with_local_shape(
+    schema: OpSchema, output: DTensorSpec, meta: TensorMeta, index: int | tuple[int, ...]
+) -> OpSchema:
+    if not isinstance(index, int) or (local := _even_shape(output, meta)) is None:
+        return _torch.with_local_shape(schema, output, meta)
     args = list(schema.args_schema)
     args[index] = local
     return OpSchema(schema.op, tuple(args), schema.kwargs_schema)

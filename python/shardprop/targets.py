@@ -60,7 +60,9 @@ def check_op(op: OpOverload) -> None:
     """
     facts = op_facts(op)
     if not facts.takes_tensors:
-        raise ShardpropError(f"{op}: Expected an op that takes tensors, got {op._schema}.")
+        raise ShardpropError(
+            f"{op}: Expected an op that takes tensors, got {_torch.function_schema(op)}."
+        )
     if facts.any_list_return and not (_torch.IS_215_OR_LATER or facts.is_list_op):
         raise ShardpropError(
             f"{op}: Expected an op that returns tensors, got one that returns a list of them, "
@@ -79,7 +81,7 @@ def check_op(op: OpOverload) -> None:
         raise ShardpropError(
             f"{op}: Expected an op with a fake kernel, got one without: shapes and dtypes of its "
             f"outputs must be known before it runs. Register one with torch.library.register_fake("
-            f"{str(op._schema.name)!r})."
+            f"{str(_torch.function_schema(op).name)!r})."
         )
 
 
@@ -90,7 +92,7 @@ def schema_info_of(op: OpOverload) -> RuntimeSchemaInfo:
     and the keyword arguments that are named count too. An optional tensor counts as what it may be:
     None. (Left out, it would be as if the one after it had been given instead.)
     """
-    arguments = op._schema.arguments
+    arguments = _torch.function_schema(op).arguments
     positional = [str(a.type) for a in arguments if not a.kwarg_only]
     others = [i for i, kind in enumerate(positional) if kind not in ("Tensor", "List[Tensor]")]
     lists = [a for a in arguments if "List[" in str(a.type) and "Tensor" in str(a.type)]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ._torch import OpOverload, ShardingPlaceholder
+from ._torch import OpOverload, ShardingPlaceholder, function_schema
 from .op_facts import op_facts
 from .operands import operands_of
 from .registered import RuleFunction
@@ -36,8 +36,8 @@ def variants_of(op: OpOverload) -> list[Variant]:
     Those are overloads of the op itself, or of the op of the same name with ``_`` or ``_out``
     added, whose arguments have the same names and types but for what they write into.
     """
-    returns = op._schema.returns
-    if op._schema.is_mutable or not returns:
+    returns = function_schema(op).returns
+    if function_schema(op).is_mutable or not returns:
         return []
     if not all(isinstance(each.type, torch.TensorType) for each in returns):
         return []
@@ -46,7 +46,7 @@ def variants_of(op: OpOverload) -> list[Variant]:
 
 
 def _relatives(op: OpOverload) -> Iterator[OpOverload]:
-    namespace, _, name = op._schema.name.partition("::")
+    namespace, _, name = function_schema(op).name.partition("::")
     for suffix in ("", "_", "_out"):
         packet = getattr(getattr(torch.ops, namespace), name + suffix, None)
         if packet is not None:
@@ -54,13 +54,13 @@ def _relatives(op: OpOverload) -> Iterator[OpOverload]:
 
 
 def _as_variant(op: OpOverload, other: OpOverload) -> Variant | None:
-    asked, offered = op._schema.arguments, other._schema.arguments
+    asked, offered = function_schema(op).arguments, function_schema(other).arguments
     extra = offered[len(asked) :]
     if len(offered) < len(asked) or [*map(_form, asked)] != [*map(_form, offered[: len(asked)])]:
         return None
-    returned = len(other._schema.returns)
+    returned = len(function_schema(other).returns)
     written = tuple(a.name for a in offered if a.alias_info and a.alias_info.is_write)
-    outputs = len(op._schema.returns)
+    outputs = len(function_schema(op).returns)
     if len(written) != outputs or returned not in (0, outputs):
         return None
     if not extra:
@@ -79,7 +79,7 @@ def _form(argument: Any) -> tuple[str, str, bool]:
 def rule_of_variant(op: OpOverload, rule: RuleFunction, variant: Variant) -> RuleFunction:
     """The rule of a variant of `op`, given that of `op`."""
     rows_of = _in_place_rows if variant.in_place else _out_rows
-    returns = bool(variant.op._schema.returns)
+    returns = bool(function_schema(variant.op).returns)
 
     def rows(_: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[list[Any]]:
         return rows_of(op, rule, variant, returns, args, kwargs)
@@ -114,7 +114,7 @@ def _out_rows(
     kwargs: dict[str, Any],
 ) -> list[list[Any]]:
     """The rows, with the operands that are written placed as the outputs."""
-    args = args[: len(op._schema.arguments)]
+    args = args[: len(function_schema(op).arguments)]
     kwargs = {name: value for name, value in kwargs.items() if name not in variant.written}
     rows = rule(op, args, kwargs)
     outputs = op_facts(op).tensor_returns

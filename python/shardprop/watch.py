@@ -12,6 +12,8 @@ from ._torch import OpSchema, OutputSharding
 
 __all__ = ["watch_propagation"]
 
+_Propagate = Callable[[OpSchema], OutputSharding]
+
 
 @contextmanager
 def watch_propagation(
@@ -24,34 +26,28 @@ def watch_propagation(
     that propagation raised. Propagations inside another one (torch tracing a decomposition) are
     part of the outer one and not reported. The time spent in the callback is not counted.
     """
-    prop = _torch.propagator()
-    hooked = ("propagate_op_sharding_non_cached", "propagate_op_sharding")
-    saved = {name: vars(prop)[name] for name in hooked if name in vars(prop)}
-    inner = prop.propagate_op_sharding_non_cached
     inside = threading.local()
 
-    def watched(schema: OpSchema) -> OutputSharding:
-        if getattr(inside, "yes", False):
-            return inner(schema)  # type: ignore[no-any-return]
-        inside.yes = True
-        answer: OutputSharding | Exception
-        start = perf_counter()
-        try:
-            answer = inner(schema)
-        except Exception as error:
-            answer = error
-        finally:
-            seconds = perf_counter() - start
-            inside.yes = False
-        callback(schema, answer, seconds)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+    def around(inner: _Propagate) -> _Propagate:
+        def watched(schema: OpSchema) -> OutputSharding:
+            if getattr(inside, "yes", False):
+                return inner(schema)
+            inside.yes = True
+            answer: OutputSharding | Exception
+            start = perf_counter()
+            try:
+                answer = inner(schema)
+            except Exception as error:
+                answer = error
+            finally:
+                seconds = perf_counter() - start
+                inside.yes = False
+            callback(schema, answer, seconds)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
 
-    prop.propagate_op_sharding_non_cached = watched
-    prop.propagate_op_sharding = _torch.decision_cache(watched)
-    try:
+        return watched
+
+    with _torch.watched_propagation(around):
         yield
-    finally:
-        vars(prop).pop("propagate_op_sharding_non_cached", None)
-        vars(prop).update(saved)

@@ -5,7 +5,7 @@ the installed torch has; the rest of the package gets plain functions and consta
 """
 
 from . import core_setup  # runs once: the core must know torch's types before anything asks it
-from .caches import clear_torch_caches, decision_cache, decision_cache_stats, forget_decisions
+from .caches import clear_torch_caches, decision_cache_stats, forget_decisions
 from .collectives import (
     all_gather_single,
     all_reduce,
@@ -42,6 +42,15 @@ from .dispatch import (
     moved_for,
     ops_handled_instead,
 )
+from .dtensors import (
+    COMPILED_MODULE,
+    dtensor_of,
+    local_of,
+    mark_as_parameter,
+    spec_of,
+    tables_of,
+    without_compile_wrapper,
+)
 from .flattened import (
     flatten_dims,
     flatten_mesh,
@@ -74,9 +83,9 @@ from .modes import (
 )
 from .ops import (
     all_ops,
-    arguments_of,
     comes_apart_above,
     flop_formula,
+    function_schema,
     has_autocast_kernel,
     has_custom_fake_kernel,
     has_metadata_kernel,
@@ -84,6 +93,7 @@ from .ops import (
     takes_numbers_as_tensors,
 )
 from .patches import foreign_patches
+from .placements import has_strided, is_partial, is_shard, is_strided
 from .planner import (
     forces_a_planner,
     forces_graph_plan,
@@ -105,7 +115,17 @@ from .pricing import (
     transition_cost,
     uninstall_pricing,
 )
-from .propagation import propagator, torch_propagate
+from .propagation import (
+    decision_cache,
+    install_propagation,
+    installed_propagation,
+    propagate,
+    propagator,
+    torch_propagate,
+    torch_propagate_with_meta,
+    uninstall_propagation,
+    watched_propagation,
+)
 from .ranks import (
     all_ranks_at_once,
     as_one_tensor,
@@ -127,13 +147,30 @@ from .redistribution import (
 )
 from .registries import (
     OPS_PACKAGE,
+    RegistryEntries,
     before_registrations,
     elementwise_overload,
+    full_mesh_rule_of,
     full_mesh_strategies,
+    op_schema_info,
+    ops_with_a_rule,
+    propagation_rule_of,
+    registry_entries,
+    set_registry_entries,
+    single_dim_rule_of,
     strategy_schema,
 )
+from .rewrites import ArgumentRewrites, argument_rewrites, with_global_singletons, with_local_shape
 from .sampling import opinfos
-from .specs import is_evenly_shardable, is_shardable, layout_of, local_matrix, local_shape
+from .specs import (
+    default_shard_order,
+    is_evenly_shardable,
+    is_shardable,
+    layout_of,
+    local_matrix,
+    local_shape,
+    make_spec,
+)
 from .symbolic import (
     DataDependentError,
     free_symbols,
@@ -144,6 +181,7 @@ from .symbolic import (
 from .tracing import (
     annotate_debug_mode,
     autograd_node,
+    autograd_number,
     next_autograd_number,
     record_artifact,
     records_structured_trace,
@@ -174,7 +212,6 @@ from .types import (
     SymInt,
     TensorMeta,
     TorchDispatchMode,
-    dtensor_of,
     mask_partial,
     norm_partial,
 )

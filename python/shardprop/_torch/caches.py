@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
-from torch.distributed.tensor import _sharding_prop as _prop
 
 from .planner import forget_plans
 from .propagation import propagator
-from .types import FakeTensorMode, OpSchema, OutputSharding
+from .types import FakeTensorMode
 
 
 def forget_decisions() -> None:
@@ -18,11 +16,6 @@ def forget_decisions() -> None:
     # As torch.distributed.tensor.debug does it; to import that takes half a second, for Inductor.
     propagator().propagate_op_sharding.cache_clear()
     torch._C._clear_DTensor_sharding_propagator_cache()
-
-
-def decision_cache(propagate: Callable[[OpSchema], OutputSharding]) -> Any:
-    """torch's cache around a function that decides."""
-    return _prop.LocalLRUCache(propagate)
 
 
 def clear_torch_caches() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import torch
+from torch import FunctionSchema
 from torch._decomp import decomposition_table
 from torch._library import custom_ops as _custom_ops
 from torch._library.simple_registry import singleton as _custom_kernels
@@ -21,6 +21,11 @@ def all_ops() -> Iterator[OpOverload]:
         namespace, _, packet = qualified.partition("::")
         found = getattr(getattr(torch.ops, namespace), packet)
         yield getattr(found, overload or "default")
+
+
+def function_schema(op: OpOverload) -> FunctionSchema:
+    """The names, types and aliases of an op's arguments and returns, as it was declared."""
+    return op._schema
 
 
 def comes_apart_above(op: OpOverload) -> bool:
@@ -95,9 +100,3 @@ def flop_formula(op: OpOverload) -> Callable[..., int] | None:
 
     formula: Callable[..., int] | None = flop_counter.flop_registry.get(op.overloadpacket)
     return formula
-
-
-def arguments_of(op: OpOverload) -> Sequence[Any]:
-    """The arguments of an op's schema, with name, type and default of each."""
-    found: Sequence[Any] = op._schema.arguments
-    return found

@@ -4,16 +4,81 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
 from torch.distributed.tensor._ops import utils as _ops_utils
 
 from .propagation import propagator
-from .types import OpOverload, OpSchema
+from .types import OpOverload, OpSchema, RuntimeSchemaInfo, SingleDimStrategyInfo
 
 # Where the rules are that come with torch.
 OPS_PACKAGE: str = _ops_utils.__package__
+
+
+def single_dim_rule_of(op: OpOverload) -> Any | None:
+    """torch's single-dim rule for an op."""
+    return propagator().op_single_dim_strategy_funcs.get(op)
+
+
+def full_mesh_rule_of(op: OpOverload) -> Callable[..., Any] | None:
+    """The function that enumerates strategies of an op over the whole mesh."""
+    return propagator().op_strategy_funcs.get(op)  # type: ignore[no-any-return]
+
+
+def propagation_rule_of(op: OpOverload) -> Callable[..., Any] | None:
+    """The function that makes the one decision there is for an op."""
+    return propagator().op_to_rules.get(op)  # type: ignore[no-any-return]
+
+
+def ops_with_a_rule() -> set[OpOverload]:
+    """Ops in one of torch's three registries of rules."""
+    prop = propagator()
+    return {*prop.op_single_dim_strategy_funcs, *prop.op_strategy_funcs, *prop.op_to_rules}
+
+
+def op_schema_info(op: OpOverload) -> Any | None:
+    """What torch notes about an op's arguments."""
+    prop = propagator()
+    info = prop.op_to_schema_info.get(op)
+    return prop.op_to_schema_info_for_single_dim_strategy.get(op) if info is None else info
+
+
+class RegistryEntries(NamedTuple):
+    """What torch's registries hold for an op that has a single-dim rule; None for what is not
+    there."""
+
+    single_dim: SingleDimStrategyInfo | None
+    schema_info: RuntimeSchemaInfo | None
+    schema_info_for_single_dim: RuntimeSchemaInfo | None
+
+
+def registry_entries(op: OpOverload) -> RegistryEntries:
+    """What is there now."""
+    return RegistryEntries(*(table.get(op) for table in _single_dim_tables()))
+
+
+def set_registry_entries(op: OpOverload, entries: RegistryEntries) -> None:
+    """Put the entries there, and take away what is None.
+
+    A rule is not there without the notes on its arguments: it comes last, and goes first.
+    """
+    changes = [*zip(_single_dim_tables(), entries, strict=True)]
+    for table, entry in changes if entries.single_dim is None else reversed(changes):
+        if entry is None:
+            table.pop(op, None)
+        else:
+            table[op] = entry
+
+
+def _single_dim_tables() -> tuple[dict[OpOverload, Any], ...]:
+    """In the order of the fields of `RegistryEntries`."""
+    prop = propagator()
+    return (
+        prop.op_single_dim_strategy_funcs,
+        prop.op_to_schema_info,
+        prop.op_to_schema_info_for_single_dim_strategy,
+    )
 
 
 def strategy_schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpSchema:
@@ -47,9 +112,8 @@ def before_registrations(notify: Callable[[OpOverload], None]) -> None:
 def full_mesh_strategies(schema: OpSchema) -> Sequence[Any] | None:
     """Every strategy that torch's own function enumerates for an op, with prices; None where it
     does not enumerate any."""
-    prop = propagator()
-    function = prop.op_strategy_funcs.get(schema.op)
+    function = full_mesh_rule_of(schema.op)
     if function is None:
         return None
-    found = function(prop._wrap_with_op_strategy(schema))
+    found = function(propagator()._wrap_with_op_strategy(schema))
     return getattr(found, "strategies", None)

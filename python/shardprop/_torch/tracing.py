@@ -15,6 +15,12 @@ next_autograd_number: Callable[[], int] = torch.autograd._get_sequence_nr  # typ
 autograd_node: Callable[[], Any] = torch._C._current_autograd_node
 
 
+def autograd_number(node: Any) -> int:
+    """The number of a node of autograd's graph: that of its forward, for a node of a backward."""
+    number: int = node._sequence_nr()
+    return number
+
+
 def records_structured_trace() -> bool:
     """Does torch write a structured trace (``TORCH_TRACE``)?
 

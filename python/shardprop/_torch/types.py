@@ -43,7 +43,6 @@ __all__ = [
     "SymInt",
     "TensorMeta",
     "TorchDispatchMode",
-    "dtensor_of",
     "mask_partial",
     "norm_partial",
 ]
@@ -70,8 +69,3 @@ def norm_partial(order: float) -> Partial:
 def mask_partial(shape: Sequence[int], dim: int) -> Placement:
     """What is pending where each rank looked up its own shard of `dim` and masked the rest."""
     return _MaskPartial(offset_shape=shape, offset_dim=dim)  # type: ignore[no-untyped-call]
-
-
-def dtensor_of(local_tensor: torch.Tensor, spec: DTensorSpec) -> DTensor:
-    """What a rank holds, as a DTensor without a gradient."""
-    return DTensor(local_tensor.detach(), spec, requires_grad=False)  # type: ignore[no-untyped-call]

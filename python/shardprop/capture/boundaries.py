@@ -145,7 +145,7 @@ class Boundaries:
         placements = only(self._chosen, node)
         moved = self._mover.moved(tensor, placements)
         if moved is tensor:
-            moved = _torch.dtensor_of(tensor.to_local(), tensor._spec)
+            moved = _torch.dtensor_of(tensor.to_local(), _torch.spec_of(tensor))
         stands_for(moved, Ref(node), self._program)
         return moved
 

@@ -9,7 +9,7 @@ from torch import fx
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from .._torch import OpOverload
+from .._torch import OpOverload, function_schema
 
 __all__ = ["Marked", "without_writes"]
 
@@ -60,4 +60,4 @@ def without_writes(marked: Marked, args: tuple[Any, ...]) -> Marked:
 
 def _writes(node: fx.Node) -> bool:
     target = node.target
-    return isinstance(target, OpOverload) and target._schema.is_mutable
+    return isinstance(target, OpOverload) and function_schema(target).is_mutable

@@ -64,7 +64,7 @@ class Mover:
 
     def moved(self, tensor: DTensor, placements: tuple[Placement, ...]) -> DTensor:
         """The tensor under other placements; itself if it has them. Not seen by autograd."""
-        src = tensor._spec
+        src = _torch.spec_of(tensor)
         dst = make_spec(src.mesh, placements, src.tensor_meta)
         if src == dst:
             return tensor

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from .._torch import OpOverload, TensorMeta
+from .._torch import OpOverload, TensorMeta, function_schema
 from ..errors import ShardpropError
 from .program import Node, Program, Ref, refs
 from .tracing import Traced
@@ -124,7 +124,7 @@ class _Reader:
         if not isinstance(op, OpOverload):
             self._values[node] = None  # of no tensors
             return
-        if op._schema.is_mutable:
+        if function_schema(op).is_mutable:
             written = next((self._nodes[ref.node] for ref in refs(args)), None)
             raise ShardpropError(
                 "Expected a model that writes into none of its inputs, parameters and buffers, got "
@@ -132,7 +132,7 @@ class _Reader:
                 f"{written.name if written else ''!r} ({op})."
             )
         value: Any = node.meta.get("val")
-        listed = isinstance(value, (list, tuple)) or not op._schema.returns
+        listed = isinstance(value, (list, tuple)) or not function_schema(op).returns
         metas = tuple(map(_as_meta, (value or ()) if listed else [value]))
         index = self._add(
             node.name,

@@ -184,7 +184,7 @@ def _standing_in(model: nn.Module, tensors: Mapping[str, torch.Tensor]) -> Itera
     held: list[tuple[Any, str, torch.Tensor]] = [
         (slots, name, tensor)
         for module in model.modules()
-        for slots in (module._parameters, module._buffers)
+        for slots in _torch.tables_of(module)
         for name, tensor in slots.items()
         if tensor is not None
     ]

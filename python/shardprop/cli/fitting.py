@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._torch import DTensorSpec, OpOverload
+from .._torch import DTensorSpec, OpOverload, function_schema
 
 __all__ = ["fits"]
 
 
 def fits(op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Does the op take tensors where there are specs, and no others where it needs one?"""
-    known = op._schema.arguments
+    known = function_schema(op).arguments
     positional = [argument for argument in known if not argument.kwarg_only]
     if len(args) > len(positional) or not kwargs.keys() <= {argument.name for argument in known}:
         return False

@@ -101,7 +101,7 @@ def _param(param: Param, names: list[str]) -> int:
 
 def bind(op: OpOverload, form: Form) -> ClosedForm:
     """The closed form of an op, from its entry in a table and its schema."""
-    arguments = op._schema.arguments
+    arguments = _torch.function_schema(op).arguments
     names = [argument.name for argument in arguments]
     takes_numbers = _torch.takes_numbers_as_tensors(op)
     return _core.ClosedForm(

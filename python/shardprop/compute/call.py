@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .._torch import OpOverload, TensorMeta
+from .._torch import OpOverload, TensorMeta, function_schema
 from ..errors import ShardpropError
 
 __all__ = ["Call", "Operand", "bind"]
@@ -235,7 +235,7 @@ def _is_row_major(shape: Sequence[int], stride: Sequence[Any]) -> bool:
 
 @functools.lru_cache(_OPS_HELD)
 def _schema_of(op: OpOverload) -> _Schema:
-    schema = op._schema
+    schema = function_schema(op)
     arguments = schema.arguments
     return _Schema(
         name=schema.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from .._torch import OpOverload
+from .._torch import OpOverload, function_schema
 from .call import Call
 
 __all__ = ["is_free", "is_free_here"]
@@ -60,7 +60,7 @@ def is_free(op: object) -> bool:
     """
     if not isinstance(op, OpOverload):
         return op is operator.getitem
-    name = op._schema.name
+    name = function_schema(op).name
     return name in _FREE or (bool(op.is_view) and name not in _MAY_COPY)
 
 

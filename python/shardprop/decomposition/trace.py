@@ -187,9 +187,7 @@ def _propagated_meta(call: Call, metas: Sequence[TensorMeta], mesh: DeviceMesh) 
     args = tuple(fill(arg, spec) for arg in call.args)
     kwargs = {name: fill(arg, spec) for name, arg in call.kwargs.items()}
     try:
-        meta = _torch.propagator()._propagate_tensor_meta_non_cached(
-            OpSchema(call.op, args, kwargs)
-        )
+        meta = _torch.torch_output_meta(OpSchema(call.op, args, kwargs))
     except Exception as error:
         raise Declined(f"{call.op} on strided operands: {type(error).__name__}") from error
     return meta  # type: ignore[no-any-return]

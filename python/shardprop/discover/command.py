@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from .._torch import OpOverload
+from .._torch import OpOverload, function_schema
 from ..progress import progress
 from ..validate.calls import Call
 from ..validate.files import FileError, generator_of_calls, import_file
@@ -67,7 +67,7 @@ def run(
 
 def _writes_out(op: OpOverload) -> bool:
     """Is it an ``out=`` variant? Its rule follows from the functional one's."""
-    return any(a.is_out for a in op._schema.arguments)
+    return any(a.is_out for a in function_schema(op).arguments)
 
 
 def discover_ops(

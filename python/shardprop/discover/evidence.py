@@ -153,7 +153,7 @@ def _judge(tried: Tried, lengths: Sequence[int], operands: int) -> Callable[[Row
 
 def named_arguments(call: Call) -> dict[str, Any]:
     """The arguments of a call by name, defaults included."""
-    schema = call.op._schema.arguments
+    schema = _torch.function_schema(call.op).arguments
     named = {a.name: a.default_value for a in schema if a.has_default_value()}
     positional = [a.name for a in schema if not a.kwarg_only]
     return named | dict(zip(positional, call.args, strict=False)) | call.kwargs

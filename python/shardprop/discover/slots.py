@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .._torch import OpOverload
+from .._torch import OpOverload, function_schema
 from .rows import ABSENT, Row
 
 __all__ = ["Signature", "Slot", "signature_of", "tensors_by_slot"]
@@ -47,7 +47,7 @@ class Signature:
 
 def signature_of(op: OpOverload) -> Signature:
     """The slots of an op, from its schema."""
-    arguments = sorted(op._schema.arguments, key=lambda argument: argument.kwarg_only)
+    arguments = sorted(function_schema(op).arguments, key=lambda argument: argument.kwarg_only)
     operands = tuple(
         Slot(argument.name, _is_list(argument.type))
         for argument in arguments
@@ -55,7 +55,7 @@ def signature_of(op: OpOverload) -> Signature:
     )
     outputs = tuple(
         Slot(result.name or f"out{at}", _is_list(result.type))
-        for at, result in enumerate(op._schema.returns)
+        for at, result in enumerate(function_schema(op).returns)
         if "Tensor" in str(result.type)
     )
     return Signature(operands, outputs)
@@ -74,12 +74,12 @@ def tensors_by_slot(
     different numbers of dims.
     """
     signature = signature_of(op)
-    if len(op._schema.returns) == 1:
+    if len(function_schema(op).returns) == 1:
         results = [results]
     values = [arguments.get(slot.name) for slot in signature.operands]
     values += [
         value
-        for value, result in zip(results, op._schema.returns, strict=True)
+        for value, result in zip(results, function_schema(op).returns, strict=True)
         if "Tensor" in str(result.type)
     ]
     found: list[list[torch.Tensor]] = []

@@ -75,7 +75,9 @@ def never_varied(calls: Sequence[Call]) -> dict[str, str]:
         for name, value in named_arguments(call).items():
             if not any(isinstance(x, torch.Tensor) for x in _torch.tree_leaves(value)):
                 values.setdefault(name, set()).add(repr(value))
-    tensors = {a.name for a in calls[0].op._schema.arguments if "Tensor" in str(a.type)}
+    tensors = {
+        a.name for a in _torch.function_schema(calls[0].op).arguments if "Tensor" in str(a.type)
+    }
     return {
         name: next(iter(found))
         for name, found in values.items()
@@ -107,7 +109,7 @@ def _told(call: Call, name: str, value: Any) -> tuple[object, ...]:
 
 def _changes(base: Call) -> Iterator[tuple[str, Any]]:
     """Arguments of the call with other values."""
-    kinds = {a.name: str(a.type) for a in base.op._schema.arguments}
+    kinds = {a.name: str(a.type) for a in _torch.function_schema(base.op).arguments}
     for name, value in named_arguments(base).items():
         if isinstance(value, torch.Tensor):
             if kinds[name] == "Optional[Tensor]":
@@ -143,9 +145,11 @@ def _with_argument(call: Call, name: str, value: Any) -> Call:
     """The call with another argument, in the form in which ops are dispatched: what can be
     positional is."""
     named = named_arguments(call) | {name: value}
-    given = {a.name for a, _ in zip(call.op._schema.arguments, call.args, strict=False)}
+    given = {
+        a.name for a, _ in zip(_torch.function_schema(call.op).arguments, call.args, strict=False)
+    }
     given |= {*call.kwargs, name}
-    places = [a.name for a in call.op._schema.arguments if not a.kwarg_only]
+    places = [a.name for a in _torch.function_schema(call.op).arguments if not a.kwarg_only]
     last = max((at for at, place in enumerate(places) if place in given), default=-1)
     args = tuple(named[place] for place in places[: last + 1])
     kwargs = {key: named[key] for key in named if key in given and key not in places}

@@ -67,7 +67,7 @@ def compare(evidence: Evidence, compiler: Compiler) -> Verdict:
 def _outputs(call: Call) -> list[Any]:
     """The op's results, one for each that its schema names; a list for a list."""
     results = call.op(*call.args, **call.kwargs)
-    return [results] if len(call.op._schema.returns) == 1 else list(results)
+    return [results] if len(_torch.function_schema(call.op).returns) == 1 else list(results)
 
 
 def claimed_rows(compiler: Compiler, call: Call, seen: Observation) -> frozenset[Row]:

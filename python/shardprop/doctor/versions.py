@@ -9,8 +9,8 @@ from importlib import metadata
 
 import torch
 
-from .. import __version__
 from ..built import BuildConfig, build_config
+from ..version import __version__
 from .finding import Finding, note, ok, problem
 
 __all__ = ["extension", "installation", "python", "torch_version"]

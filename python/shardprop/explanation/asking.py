@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .._core import Unsupported
-from .._torch import DTensorSpec, TensorMeta
+from .._torch import DTensorSpec, TensorMeta, function_schema
 from ..engine import Prepared
 from ..errors import ShardpropError
 from ..outputs import SpecMaker
@@ -124,7 +124,7 @@ def with_operands(question: Question, operands: Sequence[DTensorSpec]) -> Questi
 
 def output_names(question: Question, count: int) -> tuple[str, ...]:
     """Names of outputs: those of the schema, or numbers where there are several."""
-    named = [each.name for each in question.op._schema.returns]
+    named = [each.name for each in function_schema(question.op).returns]
     if len(named) == count and all(named):
         return tuple(map(str, named))
     if count == 1 and (question.meta is None or isinstance(question.meta, TensorMeta)):

@@ -95,7 +95,7 @@ def _is_placed(leaf: Any) -> bool:
 
 
 def _spec(leaf: Any) -> DTensorSpec:
-    return leaf._spec if isinstance(leaf, DTensor) else leaf
+    return _torch.spec_of(leaf) if isinstance(leaf, DTensor) else leaf
 
 
 def _argument(op: OpOverload, leaf: Any, mesh: DeviceMesh) -> Any:

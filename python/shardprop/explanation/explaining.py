@@ -221,7 +221,7 @@ class _Subject:
             answer = Delegated(self.schema, self.found, self.policy, names)
         except Exception as error:  # torch refuses the op, in its own words
             return dataclasses.replace(self._failed(_words(error)), who=Who.TORCH, notes=notes)
-        returns = [each.name for each in self.schema.op._schema.returns]
+        returns = [each.name for each in _torch.function_schema(self.schema.op).returns]
         count = len(answer.candidates[0].outputs)
         named = len(returns) == count and all(returns)
         numbered = ("output",) if count == 1 else tuple(f"output[{i}]" for i in range(count))
@@ -252,7 +252,7 @@ def _named(schema: OpSchema) -> list[Any]:
 
 def _names_of_element(schema: OpSchema, index: int) -> tuple[str, ...]:
     """The operands of one element of a list op: ``self[3]``."""
-    names = [argument.name for argument in schema.op._schema.arguments]
+    names = [argument.name for argument in _torch.function_schema(schema.op).arguments]
     found = []
     for name, value in zip(names, schema.args_schema, strict=False):
         if isinstance(value, DTensorSpec):

@@ -51,7 +51,7 @@ class Fakes:
         if isinstance(leaf, DTensorSpec):
             # One that is given twice is two tensors.
             return self._of_spec(leaf)
-        if isinstance(leaf, DTensor) and not isinstance(leaf._local_tensor, FakeTensor):
+        if isinstance(leaf, DTensor) and not isinstance(_torch.local_of(leaf), FakeTensor):
             return self.of(leaf)
         return leaf
 
@@ -66,13 +66,12 @@ class Fakes:
         fake: torch.Tensor
         with self._mode, torch.no_grad():
             if isinstance(tensor, DTensor):
-                local = torch.empty_like(tensor._local_tensor.detach())
-                fake = _torch.dtensor_of(local, tensor._spec)
+                local = torch.empty_like(_torch.local_of(tensor).detach())
+                fake = _torch.dtensor_of(local, _torch.spec_of(tensor))
             else:
                 fake = torch.empty_like(tensor.detach())
         if isinstance(tensor, nn.Parameter):
-            # What makes one; to construct it from a DTensor would detach that, which is an op.
-            fake._is_param = True
+            _torch.mark_as_parameter(fake)
         return fake.requires_grad_(tensor.requires_grad)
 
     def _of_spec(self, spec: DTensorSpec) -> torch.Tensor:
@@ -138,7 +137,7 @@ def standing_in(
     slots: list[tuple[Any, str, torch.Tensor]] = []
     for module in dict.fromkeys(inner for outer in modules for inner in outer.modules()):
         _refuse_fully_sharded(module)
-        for table in (module._parameters, module._buffers):
+        for table in _torch.tables_of(module):
             for name, tensor in table.items():
                 if tensor is not None:
                     slots.append((table, name, tensor))
@@ -220,7 +219,7 @@ class _Leaves(TorchFunctionMode):
     ) -> Any:
         for leaf in _torch.tree_leaves((args, kwargs or {})):
             if isinstance(leaf, torch.Tensor) and id(leaf) not in self.seen:
-                with torch._C.DisableTorchFunction():
+                with _torch.no_torch_function():
                     if leaf.requires_grad and leaf.is_leaf:
                         self.seen[id(leaf)] = leaf, leaf.grad
         return func(*args, **(kwargs or {}))

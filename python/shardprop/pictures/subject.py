@@ -58,7 +58,7 @@ def subject_of(given: object) -> Subject:
     Raises:
         ShardpropError: it is neither; a spec without a tensor's shape; a shape that is symbolic.
     """
-    spec = given._spec if isinstance(given, DTensor) else given
+    spec = _torch.spec_of(given) if isinstance(given, DTensor) else given
     if not isinstance(spec, DTensorSpec):
         raise ShardpropError(
             f"Expected a DTensor or a DTensorSpec to draw, got a {type(given).__name__}: for a "

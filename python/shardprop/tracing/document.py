@@ -12,6 +12,7 @@ from ..kinds import is_shard, is_strided
 from ..operands import operands_of
 from ..plans import Layout, Step
 from ..redistribute_hook import layout_text, plan_text
+from ..version import __version__
 from .model import Place, TracedDecision
 from .rows import MoveRow
 
@@ -25,12 +26,13 @@ SCHEMA = "shardprop/trace/1"
 Json = dict[str, Any]
 
 
-def document(trace: Trace) -> Json:
-    """All of a trace in plain values: what a report is made of, without the program."""
-    from .. import __version__
+def document(trace: Trace, row_of: Sequence[int]) -> Json:
+    """All of a trace in plain values: what a report is made of, without the program.
 
+    `row_of` has for each redistribution the index of its row among ``trace.moves()``.
+    """
     tables = _Tables()
-    moves, row_of = trace._moves()
+    moves = trace.moves()
     decisions = [_decision(decision, tables) for decision in trace.decisions]
     redistributions = [_move(row, tables) for row in moves]
     timeline = [
@@ -52,7 +54,7 @@ def document(trace: Trace) -> Json:
 
 
 def _summary(trace: Trace) -> Json:
-    moves, _ = trace._moves()
+    moves = trace.moves()
     return {
         "wall_seconds": trace.wall_seconds,
         "propagation_seconds": trace.seconds,

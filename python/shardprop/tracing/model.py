@@ -10,7 +10,7 @@ from ..policy import Policy
 from ..redistribute_plan import Plan
 from .plans import Planned, Plans
 
-__all__ = ["NOWHERE", "Place", "TracedDecision", "TracedRedistribution"]
+__all__ = ["NOWHERE", "Place", "TracedDecision", "TracedRedistribution", "planner_of", "policy_of"]
 
 
 @dataclass(frozen=True)
@@ -129,3 +129,13 @@ class TracedRedistribution:
     def collectives(self) -> int:
         """How many steps communicate; 0 without a plan."""
         return self.plan.collectives if self.plan else 0
+
+
+def policy_of(decision: TracedDecision) -> Policy:
+    """The policy that decided, with its settings."""
+    return decision._decided_by
+
+
+def planner_of(redistribution: TracedRedistribution) -> Policy:
+    """The policy that planned, with its settings."""
+    return redistribution._planner

@@ -5,24 +5,28 @@ from __future__ import annotations
 import html
 import importlib
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
+from .. import _torch
 from ..errors import ShardpropError
 from ..policy import OptimalPolicy, Policy
-from ..propagator import current_policy
+from ..propagator import counters, current_policy
 from ..stats import Stats
 from .document import document
 from .events import decision_of, redistribution_of
-from .model import TracedDecision, TracedRedistribution
+from .model import TracedDecision, TracedRedistribution, policy_of
 from .plans import Plans
 from .recording import Decided, Recording
 from .rows import ModuleRow, MoveRow, across_modules, by_module, moves_alike
 from .text import report_text
 
-__all__ = ["Trace"]
+__all__ = ["Trace", "measured"]
 
 _DECIDERS = ("core", "torch", "fallback")
 
@@ -52,15 +56,16 @@ class Trace:
         self._start = 0.0
         self._cache_before = (0, 0)
 
-    def _began(self, before: Stats, cache: tuple[int, int], now: float) -> None:
-        self.stats = self._stats_before = before
-        self._cache_before = cache
-        self._start = now
+    def _begin(self) -> None:
+        self.stats = self._stats_before = counters()
+        self._cache_before = _torch.decision_cache_stats()
+        self._start = perf_counter()
 
-    def _ended(self, after: Stats, cache: tuple[int, int], now: float) -> None:
+    def _end(self) -> None:
+        stats, cache, now = counters(), _torch.decision_cache_stats(), perf_counter()
         self.wall_seconds = now - self._start
         self.hits, self.misses = _since(self._cache_before, cache)
-        self.stats = _difference(self._stats_before, after)
+        self.stats = _difference(self._stats_before, stats)
 
     def _read(self) -> None:
         """Put events that came since the last time into words."""
@@ -94,14 +99,14 @@ class Trace:
         """Events past the limit: counted, not held."""
         return self._recording.dropped
 
-    def _moves(self) -> tuple[list[MoveRow], list[int]]:
+    def _by_row(self) -> tuple[list[MoveRow], list[int]]:
         if len(self._alike[1]) != len(self.redistributions):
             self._alike = moves_alike(self.redistributions)
         return self._alike
 
     def moves(self) -> list[MoveRow]:
         """Redistributions, those alike counted together, in the order of their first."""
-        return [*self._moves()[0]]
+        return [*self._by_row()[0]]
 
     def dearest(self, n: int = 10) -> list[MoveRow]:
         """The `n` dearest implicit redistributions that communicate, by modelled time of all that
@@ -150,7 +155,7 @@ class Trace:
                 f"Expected policy {decision.policy!r}, under which {decision.op} was decided, got "
                 f"{policy.name!r}: an explanation asks again. Enable the one of the trace."
             )
-        if not _decide_alike(decision._decided_by, policy):
+        if not _decide_alike(policy_of(decision), policy):
             raise ShardpropError(
                 f"Expected the settings of policy {policy.name!r} with which {decision.op} was "
                 "decided, got others: an explanation asks again. Enable those of the trace."
@@ -181,7 +186,7 @@ class Trace:
 
     def to_json(self) -> dict[str, Any]:
         """All of it in plain values, as ``schemas/trace.schema.json`` in the package describes."""
-        return document(self)
+        return document(self, self._by_row()[1])
 
     def to_html(self) -> str:
         """The report as one HTML file that needs no other."""
@@ -204,6 +209,16 @@ class Trace:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.text())}</pre>"
+
+
+@contextmanager
+def measured(trace: Trace) -> Iterator[None]:
+    """Read what torch and this package count, and the clock, before the block and after it."""
+    trace._begin()
+    try:
+        yield
+    finally:
+        trace._end()
 
 
 def _decide_alike(one: Policy, other: Policy) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from .._torch import DTensorSpec
 from ..redistribute_plan import Plan
-from .model import Place, TracedDecision, TracedRedistribution
+from .model import Place, TracedDecision, TracedRedistribution, planner_of
 from .plans import Planned, spec_identity
 
 __all__ = ["ModuleRow", "MoveRow", "across_modules", "by_module", "moves_alike"]
@@ -104,7 +104,7 @@ def moves_alike(
     index: dict[object, int] = {}
     row_of: list[int] = []
     for number, each in enumerate(redistributions):
-        kind = (each.op, each.operand, each.explicit, each.place, id(each._planner))
+        kind = (each.op, each.operand, each.explicit, each.place, id(planner_of(each)))
         key = (kind, spec_identity(each.src), spec_identity(each.dst))
         found = index.setdefault(key, len(rows))
         row_of.append(found)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from time import perf_counter
 
 import torch
 
-from .. import _torch
 from ..errors import ShardpropError
 from ..policy_settings import TopologyLike
-from ..propagator import counters, enabled, is_enabled
+from ..propagator import enabled, is_enabled
 from .plans import Plans
 from .recording import Recording, begin, end
-from .report import Trace
+from .report import Trace, measured
 from .structured import announce
 
 __all__ = ["trace"]
@@ -61,13 +59,12 @@ def trace(
     with ExitStack() as stack:
         if not is_enabled():
             stack.enter_context(enabled())
-        found._began(counters(), _torch.decision_cache_stats(), perf_counter())
-        begin(recording, model)
-        try:
-            yield found
-        finally:
-            end(recording)
-            found._ended(counters(), _torch.decision_cache_stats(), perf_counter())
+        with measured(found):
+            begin(recording, model)
+            try:
+                yield found
+            finally:
+                end(recording)
     announce(found)
 
 

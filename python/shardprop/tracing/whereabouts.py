@@ -37,7 +37,6 @@ _HOOKS_AND_COMPILE = (
     None,
     0,
 )
-_WRAPPED = "_orig_mod"  # what torch.compile's wrapper calls the module in it
 
 # module, the user's line, of a backward, thread
 Spot = tuple[str, Line | None, bool, int]
@@ -120,7 +119,7 @@ class Whereabouts:
     def learn(self, root: torch.nn.Module, prefix: str) -> None:
         """Call the modules of `root` by their paths in it; those known keep their names."""
         for long_path, module in root.named_modules():
-            path = ".".join(part for part in long_path.split(".") if part != _WRAPPED)
+            path = ".".join(part for part in long_path.split(".") if part != _torch.COMPILED_MODULE)
             if id(module) not in self._names:
                 self._held.append(module)
                 dotted = f"{prefix}.{path}" if prefix and path else prefix or path
@@ -154,7 +153,7 @@ class Whereabouts:
         Threads count for themselves, so a number may be of several: then that of this thread, or
         else of the one that came last.
         """
-        number = node._sequence_nr()
+        number = _torch.autograd_number(node)
         if number >= _NO_FORWARD:
             return "", None
         module = here.module_of(number)
@@ -216,7 +215,7 @@ class Whereabouts:
 
 def _kind(module: torch.nn.Module) -> str:
     """The class of a module, or of the one in torch.compile's wrapper."""
-    return type(getattr(module, _WRAPPED, module)).__name__
+    return type(_torch.without_compile_wrapper(module)).__name__
 
 
 def _letters(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import _torch, registry
+from .. import _torch
 from .._torch import OpOverload
 from .calls import Call
 from .partials import Untestable
@@ -67,14 +67,16 @@ class Executable:
         self.groups = [group for group in arguments.values() if group]
         written = _written(call.op)
         self.written = sorted(i for name in written for i in arguments.get(name, ()))
-        outs = (argument.name for argument in call.op._schema.arguments if argument.is_out)
+        outs = (
+            argument.name
+            for argument in _torch.function_schema(call.op).arguments
+            if argument.is_out
+        )
         self.outs = [i for name in outs for i in arguments.get(name, ())]
         self._written_by_alias = {
             alias: arguments.get(name, []) for name, aliases in written.items() for alias in aliases
         }
-        self._shape_arguments = registry.shape_arguments(call.op)
-        self._squeezes = call.op in _torch.propagator().squeeze_op_to_dims_variant
-        self._counts_its_input = call.op in _torch.propagator().op_to_scalar_shape_adjuster
+        self._rewrites = _torch.argument_rewrites(call.op)
 
     def _without_tensors(self, value: Any) -> Any:
         """An argument with a slot for each tensor, which becomes an operand."""
@@ -89,7 +91,7 @@ class Executable:
     @property
     def rewrites_shape(self) -> bool:
         """Is there an argument with the shape of the output, of which each rank has its own?"""
-        return bool(self._shape_arguments)
+        return bool(self._rewrites.positions)
 
     @property
     def writes(self) -> bool:
@@ -99,7 +101,7 @@ class Executable:
     def alias_of(self, outputs: int) -> list[int | None]:
         """Per output the operand that it is."""
         found: list[int | None] = []
-        for result in self.call.op._schema.returns:
+        for result in _torch.function_schema(self.call.op).returns:
             info = result.alias_info
             names = info.before_set if info is not None and info.is_write else ()
             found += [i for name in names for i in self._written_by_alias.get(name, ())] or [None]
@@ -147,15 +149,13 @@ class Executable:
     ) -> tuple[OpOverload, tuple[Any, ...]]:
         """Global sizes among the arguments as torch rewrites them for one rank."""
         op = self.call.op
-        if self._squeezes:
-            return _torch.propagator().squeeze_op_to_dims_variant[op], (
-                args[0],
-                _singletons(self.operands[0].shape, args[1:]),
-            )
-        if self._shape_arguments and output_shape is not None:
-            at = self._shape_arguments[0]
+        if self._rewrites.squeeze is not None:
+            dims = _singletons(self.operands[0].shape, args[1:])
+            return self._rewrites.squeeze, (args[0], dims)
+        if self._rewrites.positions and output_shape is not None:
+            at = self._rewrites.positions[0]
             return op, (*args[:at], list(output_shape), *args[at + 1 :])
-        if self._counts_its_input:
+        if self._rewrites.adjust_scalars is not None:
             # native_group_norm(input, weight?, bias?, N, C, HxW, ...)
             at = sum(isinstance(a, torch.Tensor) or a is None for a in args)
             n, c, *rest = args[0].shape
@@ -167,7 +167,7 @@ class Executable:
         op = self.call.op
         if torch.Tag.nondeterministic_seeded in op.tags:
             return "random op"
-        if op._schema.name.split("::")[1].startswith(_UNINITIALISED):
+        if _torch.function_schema(op).name.split("::")[1].startswith(_UNINITIALISED):
             return "uninitialised output"
         if not self.operands:
             return "no tensor among the arguments"
@@ -233,14 +233,14 @@ def _written(op: OpOverload) -> dict[str, set[str]]:
     """Per argument that is written to the names of its alias sets."""
     return {
         argument.name: set(argument.alias_info.before_set)
-        for argument in op._schema.arguments
+        for argument in _torch.function_schema(op).arguments
         if argument.alias_info is not None and argument.alias_info.is_write
     }
 
 
 def _operands_of_arguments(call: Call) -> dict[str, list[int]]:
     """Per argument the operands in it: those of a list are placed alike."""
-    names = [argument.name for argument in call.op._schema.arguments]
+    names = [argument.name for argument in _torch.function_schema(call.op).arguments]
     named = [*zip(names, call.args, strict=False), *call.kwargs.items()]
     found: dict[str, list[int]] = {}
     operand = 0

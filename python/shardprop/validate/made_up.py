@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .._torch import OpOverload
+from .._torch import OpOverload, function_schema
 from .calls import MADE_UP, Call
 from .trial import accepted
 
@@ -64,7 +64,7 @@ def made_up(
             continue
         if not _equal(results, accepted(call)):  # it is random, or reads what nobody has written
             continue
-        outs = [argument.name for argument in op._schema.arguments if argument.is_out]
+        outs = [argument.name for argument in function_schema(op).arguments if argument.is_out]
         if outs:  # were without elements, for the op to make them as large as it needs
             call = replace(call, kwargs=kwargs | dict(zip(outs, results, strict=False)))
         yield call
@@ -94,10 +94,10 @@ class _Filling:
         """The arguments by position and by name; the rest keep their defaults."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
-        if any(argument.name == "normalized_shape" for argument in op._schema.arguments):
+        if any(argument.name == "normalized_shape" for argument in function_schema(op).arguments):
             self._of_last_dim = _OF_NORMALIZED_SHAPE
         skipped = False  # a positional argument: those after it go by name
-        for argument in op._schema.arguments:
+        for argument in function_schema(op).arguments:
             kind = str(argument.type)
             if argument.is_out:
                 kwargs[argument.name] = torch.empty(0, dtype=self.dtypes[0])

@@ -60,7 +60,7 @@ def _named(name: str, with_rules: Collection[OpOverload]) -> list[OpOverload]:
         return matching
     # Ops without a rule are tried too: what they decompose into, or rows that they could have.
     others = [op for op in _torch.all_ops() if wanted in _names_of(op)]
-    others = [op for op in others if "Tensor" in str(op._schema)]
+    others = [op for op in others if "Tensor" in str(_torch.function_schema(op))]
     if others:
         return others
     raise UnknownOpError(

@@ -76,7 +76,7 @@ _AROUND = re.compile(
 
 def _forms(op: OpOverload) -> set[str]:
     """The name of an op, and what it becomes without its beginning and its end."""
-    name: str = op._schema.name.partition("::")[2]
+    name: str = _torch.function_schema(op).name.partition("::")[2]
     forms = {name}
     while True:
         more = {form[: m.start()] + form[m.end() :] for form in forms for m in _matches(form)}

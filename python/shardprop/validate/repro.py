@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from .. import registry
-from .._torch import OpOverload, Partial, Placement, Replicate, Shard, StridedShard
+from .._torch import OpOverload, Partial, Placement, Replicate, Shard, StridedShard, function_schema
 from . import alone
 from .calls import Call
 
@@ -56,7 +56,7 @@ def script(call: Call, rows: Sequence[Row], mesh: Sequence[int], seed: int = 0) 
         return ""
     is_torchs = call.op.namespace in ("aten", "prims")
     needed = "torch alone" if is_torchs else "torch and the module that defines the op"
-    if not call.op._schema.returns:  # what it has written into is laid out as it was
+    if not function_schema(call.op).returns:  # what it has written into is laid out as it was
         outputs = _in_order(call, inputs)
     elif len(outputs) == 1:
         outputs *= _count_results(call)
@@ -121,7 +121,9 @@ def _size_argument(op: OpOverload) -> int | None:
 
 def _count_results(call: Call) -> int:
     """How many tensors the op gives; a row may have one output for a whole list."""
-    if not any(isinstance(result.type, torch.ListType) for result in call.op._schema.returns):
+    if not any(
+        isinstance(result.type, torch.ListType) for result in function_schema(call.op).returns
+    ):
         return 1
     tensors = [tensor.detach().clone() for tensor in alone.walk((call.args, call.kwargs))]
     return len(alone.run(call.op, call.args, call.kwargs, tensors))

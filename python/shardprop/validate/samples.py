@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from .._torch import OpOverload
+from .._torch import OpOverload, function_schema
 from ..route import route_of
 from .calls import Call
 from .choice import diverse
@@ -88,7 +88,7 @@ def _overloads(op: OpOverload) -> list[OpOverload]:
 
 def _base_name(op: OpOverload) -> str:
     """One name for all overloads, and for the in-place ones."""
-    name: str = op._schema.name
+    name: str = function_schema(op).name
     return name.removesuffix("_")
 
 
