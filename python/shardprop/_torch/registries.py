@@ -10,7 +10,7 @@ from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
 from torch.distributed.tensor._ops import utils as _ops_utils
 
 from .propagation import propagator
-from .types import OpOverload, OpSchema, RuntimeSchemaInfo, SingleDimStrategyInfo
+from .types import DTensor, OpOverload, OpSchema, RuntimeSchemaInfo, SingleDimStrategyInfo
 
 # Where the rules are that come with torch.
 OPS_PACKAGE: str = _ops_utils.__package__
@@ -18,7 +18,8 @@ OPS_PACKAGE: str = _ops_utils.__package__
 
 def single_dim_rule_of(op: OpOverload) -> Any | None:
     """torch's single-dim rule for an op."""
-    return propagator().op_single_dim_strategy_funcs.get(op)
+    # Every decision asks: `propagator` would be one more call.
+    return DTensor._op_dispatcher.sharding_propagator.op_single_dim_strategy_funcs.get(op)
 
 
 def full_mesh_rule_of(op: OpOverload) -> Callable[..., Any] | None:
