@@ -33,6 +33,7 @@ __all__ = [
     "enable",
     "enabled",
     "is_enabled",
+    "propagate_aside",
     "propagate_sharding",
     "redistribution",
     "reset_stats",
@@ -80,6 +81,13 @@ def propagate_sharding(schema: OpSchema) -> OutputSharding:
     if is_watched():
         return observed(schema, _propagate, _recorder)
     return _propagate(schema)
+
+
+def propagate_aside(schema: OpSchema) -> OutputSharding:
+    """The same decision, counted nowhere and told to nobody; raises what `propagate_sharding`
+    does."""
+    with _recorder.aside():
+        return _propagate(schema)
 
 
 def uncounted() -> AbstractContextManager[None]:

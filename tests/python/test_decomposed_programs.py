@@ -20,7 +20,7 @@ from shardprop.bounded import BoundedMap
 from shardprop.decomposition import Declined
 from shardprop.decomposition import decomposer as decomposer_module
 from shardprop.decomposition.lookup import RowTable
-from shardprop.propagator import decomposer
+from shardprop.propagator import current_policy, decomposer
 
 from .decomposed_calls import ONLY_REPLICATED, WITH_FACTORIES, Call, T
 from .ranks import holds
@@ -131,7 +131,7 @@ def test_rows_are_torchs(
     expected = torch_rows(schema, monkeypatch)
     shardprop.enable()
     assert expected is not None
-    assert decomposer.rows(schema).rows == expected[0]
+    assert decomposer.rows(schema, current_policy()).rows == expected[0]
 
 
 def test_several_outputs_some_of_them_absent(
@@ -141,7 +141,7 @@ def test_several_outputs_some_of_them_absent(
     schema = _schema(op, mesh_of(2, 2), ((8, 4), [S(0), S(1)]))
     expected = torch_rows(schema, monkeypatch)
     shardprop.enable()
-    rows = decomposer.rows(schema)
+    rows = decomposer.rows(schema, current_policy())
     assert (rows.rows, rows.outputs) == expected
     assert rows.outputs == 2
 
@@ -168,7 +168,7 @@ def test_what_torch_refuses_is_left_to_torch(
     assert torch_rows(schema, monkeypatch) is None
     shardprop.enable()
     with pytest.raises(Declined, match=reason):
-        decomposer.rows(schema)
+        decomposer.rows(schema, current_policy())
 
 
 def test_a_rule_registered_later_counts(composite: Callable[..., Any], mesh_of: MeshOf) -> None:
@@ -181,10 +181,10 @@ def test_a_rule_registered_later_counts(composite: Callable[..., Any], mesh_of: 
     propagator = DTensor._op_dispatcher.sharding_propagator
     try:
         register_single_dim_strategy(inside)(lambda op, args, kwargs: [])
-        assert decomposer.rows(schema).rows == [[R, R]]
+        assert decomposer.rows(schema, current_policy()).rows == [[R, R]]
         propagator.op_single_dim_strategy_funcs.pop(inside)
         register_single_dim_strategy(inside)(lambda op, args, kwargs: [[S(0), S(0)]])
-        assert sorted(map(str, decomposer.rows(schema).rows)) == sorted(
+        assert sorted(map(str, decomposer.rows(schema, current_policy()).rows)) == sorted(
             map(str, [[S(0), S(0)], [R, R]])
         )
     finally:
@@ -198,10 +198,10 @@ def test_the_look_into_the_rows_leaves_nothing_to_the_engine(
     """With the table switched off, the engine answers the same."""
     shardprop.enable()
     schema = _schema(aten.smooth_l1_loss.default, mesh_of(2, 2), ((8, 4), [S(0), P]), X2)
-    by_table = decomposer.rows(schema).rows
+    by_table = decomposer.rows(schema, current_policy()).rows
     shardprop.clear_caches()
     monkeypatch.setattr(RowTable, "knows", lambda self, inputs: False)
-    assert decomposer.rows(schema).rows == by_table
+    assert decomposer.rows(schema, current_policy()).rows == by_table
     assert len(by_table) > 1
 
 
@@ -264,9 +264,9 @@ def test_rows_that_a_factory_makes_wrong_are_dropped(
     decomposer.beyond_torch = True
     with monkeypatch.context() as patch:
         patch.setattr(decomposer_module, "runs_alike", lambda *args: True)
-        assert wrong in {tuple(row[1:]) for row in decomposer.rows(schema).rows}
+        assert wrong in {tuple(row[1:]) for row in decomposer.rows(schema, current_policy()).rows}
     shardprop.clear_caches()
-    rows = decomposer.rows(schema)
+    rows = decomposer.rows(schema, current_policy())
     assert rows.beyond_torch
     assert [R, R, R] in rows.rows
     assert wrong not in {tuple(row[1:]) for row in rows.rows}
@@ -281,7 +281,7 @@ def test_rows_of_ops_that_torch_refuses_are_right(call: Call, mesh_of: MeshOf) -
     shardprop.enable()
     decomposer.beyond_torch = True
     schema = schema_of(call, mesh_of(4), lambda tensor: [S(0) if tensor.shape else P])
-    rows = decomposer.rows(schema)
+    rows = decomposer.rows(schema, current_policy())
     assert rows.beyond_torch
     shapes = [arg for arg in call.args if isinstance(arg, T)]
 
@@ -331,7 +331,7 @@ def test_a_random_op_beside_a_factory_is_refused(
     shardprop.enable()
     decomposer.beyond_torch = True
     with pytest.raises(Declined):
-        decomposer.rows(_schema(op, mesh_of(4), X))
+        decomposer.rows(_schema(op, mesh_of(4), X), current_policy())
 
 
 def test_a_factory_in_a_decomposition_inside_counts(
@@ -345,6 +345,6 @@ def test_a_factory_in_a_decomposition_inside_counts(
     shardprop.enable()
     decomposer.beyond_torch = True
     with torch.inference_mode():
-        rows = decomposer.rows(_schema(outer, mesh_of(4), X))
+        rows = decomposer.rows(_schema(outer, mesh_of(4), X), current_policy())
     assert rows.beyond_torch
     assert sorted(map(str, rows.rows)) == sorted(map(str, [[S(0), S(1)], [R, R]]))

@@ -22,6 +22,7 @@ from torch.distributed.tensor.placement_types import _StridedShard
 import shardprop
 from shardprop.decomposition import Declined, decomposer
 from shardprop.decomposition.options import operand_options
+from shardprop.propagator import current_policy
 from shardprop.propagator import decomposer as our_decomposer
 from shardprop.watch import watch_propagation
 
@@ -154,9 +155,9 @@ def test_rows_are_those_torch_finds_in_the_same_order(
     shardprop.enable()
     if expected is None:
         with pytest.raises(Declined):
-            our_decomposer.rows(schema)
+            our_decomposer.rows(schema, current_policy())
         return
-    rows = our_decomposer.rows(schema)
+    rows = our_decomposer.rows(schema, current_policy())
     assert rows.outputs == expected[1]
     if call.op is torch.ops.aten.isreal.default:
         # torch drops these: its view_as_real puts them on another dim (see test_rules_sound.py).
@@ -210,9 +211,9 @@ def test_strided_operands_pass_or_fail_as_in_torch(
         shardprop.enable()
         if expected is None:
             with pytest.raises(Declined, match="strided operands"):
-                our_decomposer.rows(schema)
+                our_decomposer.rows(schema, current_policy())
         else:
-            assert our_decomposer.rows(schema).rows == expected[0]
+            assert our_decomposer.rows(schema, current_policy()).rows == expected[0]
 
 
 def _indices(mesh: DeviceMesh) -> DTensorSpec:
@@ -233,7 +234,7 @@ def test_out_arguments_are_left_out_of_the_key_as_in_torch(
     outs = {(tuple(row[1:3]), row[3]) for row in expected[0]}
     assert len({inputs for inputs, _ in outs}) < len(outs)
     try:
-        assert our_decomposer.rows(schema).rows == expected[0]
+        assert our_decomposer.rows(schema, current_policy()).rows == expected[0]
     except Declined as declined:
         assert "all operands replicated" in str(declined)
 
@@ -311,6 +312,8 @@ def test_arguments_that_are_equal_in_python_only_are_another_program(mesh_of: Me
     x = spec_of(mesh_of(4), (8, 4), [S(0)])
     found = []
     for beta in (1, 1.0, -0.0, 0.0):
-        our_decomposer.rows(OpSchema(torch.ops.aten.smooth_l1_loss.default, (x, x, 1, beta), {}))
+        our_decomposer.rows(
+            OpSchema(torch.ops.aten.smooth_l1_loss.default, (x, x, 1, beta), {}), current_policy()
+        )
         found.append(len(our_decomposer._programs))
     assert found == [1, 2, 3, 4]

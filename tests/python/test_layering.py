@@ -24,8 +24,6 @@ STILL_UPWARD = {
     # `Layout.plot` and `Plan.plot` draw when they are called.
     Upward("plans", "pictures"),
     Upward("redistribute_plan", "pictures"),
-    # A registration forgets decisions.
-    Upward("registration", "propagator"),
 }
 
 # Private attributes of torch: those that the adapter touches, on whatever has them.

@@ -19,7 +19,13 @@ from .._torch import DTensor, FakeTensorMode, OpOverload, OpSchema, OutputShardi
 from ..errors import ShardpropError
 from ..hook import install, is_installed
 from ..observation import is_rehearsed, rehearsed
-from ..propagator import current_policy, enabled, is_enabled, propagate_sharding, uncounted
+from ..propagator import (
+    current_policy,
+    enabled,
+    is_enabled,
+    propagate_aside,
+    propagate_sharding,
+)
 from .model import DecisionExplanation
 from .standing_in import Fakes, standing_in, without_gradients
 
@@ -113,9 +119,9 @@ class _Observer:
             return propagate_sharding(schema)
         self._deciding = self.failed = True
         try:
-            with _torch.no_modes(), uncounted():
+            with _torch.no_modes():
                 self.explanations.append(self._explained(schema))
-                answer = propagate_sharding(schema)
+                answer = propagate_aside(schema)
         finally:
             self._deciding = False
         self.failed = False
