@@ -17,8 +17,10 @@ def call_schema(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     """The schema that torch's dispatcher makes of a call with specs in place of tensors.
 
     Raises:
-        ShardpropError: as `placed_arguments`.
+        ShardpropError: no spec among the arguments, or as `placed_arguments`.
     """
+    if not any(isinstance(leaf, DTensorSpec) for leaf in _torch.tree_leaves((args, kwargs))):
+        raise ShardpropError(f"{op}: Expected a DTensorSpec among the arguments, got none.")
     placed, named = placed_arguments(op, args, kwargs)
     return registry.op_schema(op, placed, named)
 

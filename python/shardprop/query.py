@@ -63,10 +63,8 @@ class Decision:
 
 
 def _check_specs(schema: OpSchema, policy: Policy) -> None:
-    op, specs = schema.op, specs_of(schema)
-    if not specs:
-        raise ShardpropError(f"{op}: Expected a DTensorSpec among the arguments, got none.")
-    for index, spec in enumerate(specs):
+    op = schema.op
+    for index, spec in enumerate(specs_of(schema)):
         check_spec(f"{op}, operand {index}", spec)
         if isinstance(policy, OptimalPolicy):
             # torch decides on them, but moves them not.

@@ -96,8 +96,29 @@ def test_mixed_meshes_are_refused(mesh_of: MeshOf) -> None:
 
 
 def test_an_op_without_a_rule_says_who_decides_it(mesh_of: MeshOf) -> None:
-    with pytest.raises(ShardpropError, match=r"aten.kron.default: .* decomposition"):
-        shardprop.propagate(aten.kron.default, *[spec_of(mesh_of(2), (4, 4), [R])] * 2)
+    with pytest.raises(ShardpropError, match=r"aten.nonzero.default: .* decomposition and refuses"):
+        shardprop.propagate(aten.nonzero.default, spec_of(mesh_of(2), (4, 4), [R]))
+
+
+@pytest.mark.parametrize(
+    ("op", "arguments", "text"),
+    [
+        (aten.index.Tensor, lambda x: (x, x), "indices: Expected a list of tensors, got one DTe"),
+        (aten.mm.default, lambda x: (x, [x]), "mat2: Expected a tensor, got a list"),
+        (aten.relu.default, lambda x: (x, x), "Expected at most 1 positional arguments, got 2"),
+        (aten.mm.default, lambda x: (x,), "Expected the argument 'mat2', got none"),
+    ],
+    ids=["one for a list", "a list for one", "too many", "too few"],
+)
+def test_arguments_that_are_none_for_the_op_are_named(
+    op: Any, arguments: Callable[[Any], Any], text: str, mesh_of: MeshOf
+) -> None:
+    x = spec_of(mesh_of(2, 2), (4, 4), [S(0), R])
+    for ask in (shardprop.propagate, shardprop.explain):
+        with pytest.raises(ShardpropError, match=f"{op}.*{text}"):
+            ask(op, *arguments(x))
+    with pytest.raises(ShardpropError, match=f"{op}.*{text}"):
+        shardprop.strategies(op, arguments(x), mesh=x.mesh)
 
 
 def test_no_spec_at_all_is_refused() -> None:

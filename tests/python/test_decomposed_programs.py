@@ -267,7 +267,7 @@ def test_rows_that_a_factory_makes_wrong_are_dropped(
         assert wrong in {tuple(row[1:]) for row in decomposer.rows(schema, current_policy()).rows}
     shardprop.clear_caches()
     rows = decomposer.rows(schema, current_policy())
-    assert rows.beyond_torch
+    assert rows.refused_by_torch
     assert [R, R, R] in rows.rows
     assert wrong not in {tuple(row[1:]) for row in rows.rows}
     for row, ranks in itertools.product(rows.rows, (2, 4)):
@@ -282,7 +282,7 @@ def test_rows_of_ops_that_torch_refuses_are_right(call: Call, mesh_of: MeshOf) -
     decomposer.beyond_torch = True
     schema = schema_of(call, mesh_of(4), lambda tensor: [S(0) if tensor.shape else P])
     rows = decomposer.rows(schema, current_policy())
-    assert rows.beyond_torch
+    assert rows.refused_by_torch
     shapes = [arg for arg in call.args if isinstance(arg, T)]
 
     def run(local: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -346,5 +346,5 @@ def test_a_factory_in_a_decomposition_inside_counts(
     decomposer.beyond_torch = True
     with torch.inference_mode():
         rows = decomposer.rows(_schema(outer, mesh_of(4), X), current_policy())
-    assert rows.beyond_torch
+    assert rows.refused_by_torch
     assert sorted(map(str, rows.rows)) == sorted(map(str, [[S(0), S(1)], [R, R]]))
