@@ -10,10 +10,11 @@ import functools
 import itertools
 import operator
 import sys
+import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -744,12 +745,75 @@ def hide_from_dynamo(function: Callable[..., Any]) -> None:
     _eval_frame.set_code_exec_strategy(function.__code__, strategy)
 
 
-def forget_decisions() -> None:
-    """Clear torch's caches of decisions, in Python and in its C++ dispatcher."""
-    # Imported when it is needed: it brings Inductor with it, half a second.
-    from torch.distributed.tensor.debug import _clear_sharding_prop_cache
+# Functions of torch that run while its C++ dispatcher holds a pointer to this thread's cache of
+# decisions, to put one in when it is made.
+_DISPATCHER = type(DTensor._op_dispatcher)
+_HOLDING_CODES = frozenset(
+    (
+        _DISPATCHER.unwrap_to_op_info.__code__,
+        _DISPATCHER._propagate_op_sharding_dispatch_slow_path.__code__,
+    )
+)
 
-    _clear_sharding_prop_cache()  # type: ignore[no-untyped-call]
+
+def _clear_thread() -> bool:
+    """Clear torch's C++ cache of decisions of this thread: only a thread itself can. False where
+    torch holds on to it: a decision is under way, and asked about another op."""
+    if _is_running(_HOLDING_CODES):
+        return False
+    _before_clearing()
+    torch._C._clear_DTensor_sharding_propagator_cache()
+    return True
+
+
+def is_in_op() -> bool:
+    """Is this thread deciding an op of torch's dispatcher, or moving operands for one?"""
+    return _is_running(_HOLDING_CODES | _ASKING_CODES | {_MOVING_CODE})
+
+
+def _is_running(codes: Set[CodeType]) -> bool:
+    """Is one of these functions on this thread's stack?"""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in codes:
+            return True
+        frame = frame.f_back
+    return False
+
+
+hide_from_dynamo(_clear_thread)
+_before_clearing: Callable[[], None] = lambda: None  # noqa: E731
+
+# torch's dispatcher reads this attribute once at the start of each DTensor op, in the thread that
+# runs it and before it looks into that thread's cache.
+_READ_BY_EACH_OP = "_custom_op_handlers"
+_generation_slot: Any = _core.GenerationSlot(_READ_BY_EACH_OP, _clear_thread)
+_forgetting = threading.RLock()
+
+
+def before_clearing(notify: Callable[[], None]) -> None:
+    """Call `notify` in each thread that is about to clear its decisions, before its next op."""
+    global _before_clearing
+    hide_from_dynamo(notify)
+    _before_clearing = notify
+
+
+def forget_decisions() -> None:
+    """Clear torch's caches of decisions, in Python and in its C++ dispatcher, for every thread.
+
+    Another thread clears its own before its next op; so does this one where torch holds on to its
+    cache.
+    """
+    with _forgetting:
+        # Never taken away again: threads may be behind that do not run an op for a long time. While
+        # none is, an op has 60 more instructions for it.
+        if _READ_BY_EACH_OP not in vars(_DISPATCHER):
+            setattr(_DISPATCHER, _READ_BY_EACH_OP, _generation_slot)
+        prop = propagator()
+        # A new one, since the old one has a part for each thread.
+        prop.propagate_op_sharding = decision_cache(prop.propagate_op_sharding_non_cached)
+        _core.begin_generation()
+    _generation_slot.catch_up()
 
 
 def decision_cache(propagate: Callable[[OpSchema], OutputSharding]) -> Any:

@@ -13,9 +13,7 @@ __all__ = ["install", "is_installed", "uninstall"]
 def install(propagate: Callable[[OpSchema], OutputSharding]) -> None:
     """Put `propagate` where torch's dispatcher asks for a decision, and clear torch's caches."""
     _torch.hide_from_dynamo(propagate)
-    prop = _torch.propagator()
-    prop.propagate_op_sharding_non_cached = propagate
-    prop.propagate_op_sharding = _torch.decision_cache(propagate)
+    _torch.propagator().propagate_op_sharding_non_cached = propagate
     _torch.forget_decisions()
 
 
@@ -27,7 +25,5 @@ def is_installed(propagate: Callable[[OpSchema], OutputSharding]) -> bool:
 
 def uninstall() -> None:
     """Undo `install`."""
-    prop = _torch.propagator()
-    vars(prop).pop("propagate_op_sharding_non_cached", None)
-    prop.propagate_op_sharding = _torch.decision_cache(prop.propagate_op_sharding_non_cached)
+    vars(_torch.propagator()).pop("propagate_op_sharding_non_cached", None)
     _torch.forget_decisions()

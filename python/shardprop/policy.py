@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from . import _core, _torch
+from . import _core
 from ._torch import DTensorSpec
+from .carrying import install_carrier, install_prices
 from .engine import Choice, Question, prepare
 from .errors import ShardpropError
 from .exact import ExactPlanner, NotReached, PlanPrice
 from .held import HeldDecisions
 from .no_plan import why_no_plan, why_no_strategy
 from .plans import Step
-from .redistribute_hook import redistribute_with
 from .redistribution import Redistribution
 from .stats import Recorder
 
@@ -31,11 +31,21 @@ class Policy(Protocol):
     def name(self) -> str:
         """As `enable` takes it."""
 
+    @property
+    def has_own_plans(self) -> bool:
+        """Does it carry out redistributions otherwise than torch?"""
+
     def choose(self, question: Question, rule: object) -> Choice:
         """The choice among the rows of a rule; raises what `engine.choose` raises."""
 
     def cost(self, src: DTensorSpec, dst: DTensorSpec) -> float:
         """Microseconds of a redistribution."""
+
+    def communication(self, src: DTensorSpec, dst: DTensorSpec) -> float:
+        """Microseconds of its collectives; 0 where it has none, and only there."""
+
+    def steps(self, src: DTensorSpec, dst: DTensorSpec) -> Sequence[Step] | None:
+        """The plan that is carried out; None where torch's is."""
 
     def one_decision(self) -> AbstractContextManager[None]:
         """Prices asked for in the block belong to one decision."""
@@ -51,18 +61,24 @@ class TorchPolicy:
     """torch's own choices, prices and plans."""
 
     name = "torch"
+    has_own_plans = False
 
-    def __init__(self, redistribution: Redistribution) -> None:
+    def __init__(self, redistribution: Redistribution, recorder: Recorder) -> None:
         self._redistribution = redistribution
+        self._recorder = recorder
         self._held = HeldDecisions()
         self.choose = self._held.choose
         self.cost = redistribution.cost
+        self.communication = redistribution.cost
         self.one_decision = redistribution.one_decision
 
     def install(self) -> None:
         """Put prices and plans in the place of torch's; torch carries them out."""
-        _torch.uninstall_redistribute()
+        install_carrier(self, self._recorder)
         self._redistribution.install()
+
+    def steps(self, src: DTensorSpec, dst: DTensorSpec) -> None:
+        """None: torch's plan is carried out."""
 
     def clear(self) -> None:
         """Forget plans and decisions."""
@@ -78,6 +94,7 @@ class OptimalPolicy:
     """
 
     name = "optimal"
+    has_own_plans = True
 
     def __init__(
         self,
@@ -188,9 +205,8 @@ class OptimalPolicy:
     def install(self) -> None:
         """Put prices and plans in the place of torch's, and what carries them out."""
         self._otherwise.install()
-        _torch.install_cost(self.cost, self.communication)
-        forget = self.planner.forget_outdated_decisions
-        _torch.install_redistribute(redistribute_with(self.steps, between_ops=forget))
+        install_prices(self, self._recorder)
+        install_carrier(self, self._recorder, self.planner.forget_outdated_decisions)
 
     def clear(self) -> None:
         """Forget plans and decisions."""

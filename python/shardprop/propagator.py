@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from . import _core, _torch, logs, metadata, registry
@@ -26,7 +24,8 @@ from .policy_settings import TopologyLike, forget_planners, make_policy
 from .redistribution import Redistribution
 from .registered import RegisteredRule
 from .rules.views import forget_dim_maps
-from .stats import Recorder, Stats
+from .stats import Recorder, Stats, ThreadCounts
+from .terms import Terms, TermsOfProcess
 
 __all__ = [
     "clear_caches",
@@ -45,20 +44,10 @@ __all__ = [
 _logger = logging.getLogger("shardprop")
 _recorder = Recorder()
 redistribution = Redistribution(_recorder)
-_as_torch = TorchPolicy(redistribution)
-_lock = threading.Lock()
+_as_torch = TorchPolicy(redistribution, _recorder)
+_not_enabled = Terms(_as_torch)
+_terms = TermsOfProcess(_recorder, _not_enabled)
 _enabled = False
-
-
-@dataclass(frozen=True)
-class _Terms:
-    """How the core decides while it is enabled."""
-
-    policy: Policy = _as_torch
-    strict: bool = False
-
-
-_terms = _Terms()
 
 # What an op is left to torch for.
 _DECLINED = (_core.Unsupported, _core.RuleError, NoStrategyError)
@@ -95,62 +84,74 @@ def propagate_sharding(schema: OpSchema) -> OutputSharding:
 
 def _propagate(schema: OpSchema) -> OutputSharding:
     with _recorder.mine() as counts:
+        terms = counts.terms
+        if terms is not _terms.current:
+            terms = _terms.of_decision(counts)
         rule = _rule_for(schema)
         if rule is None:
-            answer = _decided_by_torch(schema)
+            answer = _decided_by_torch(schema, counts)
             # Only now: most of what is left to torch here, torch refuses.
             why = registry.why_no_single_dim_rule(schema.op)
             counts.left_to_torch(why, _strided_operands(schema))
             return answer
         try:
-            decision = decide(schema, rule, _terms.policy)
+            decision = decide(schema, rule, terms.policy)
         except _DECLINED as declined:
             if isinstance(rule, RegisteredRule):
                 refuse_misfit(schema, declined)
-            return _fall_back(schema, declined)
+            return _fall_back(schema, declined, terms, counts)
         counts.decided(_strided_operands(schema))
         return decision
 
 
-def _decided_by_torch(schema: OpSchema) -> OutputSharding:
+def _decided_by_torch(schema: OpSchema, counts: ThreadCounts) -> OutputSharding:
     """torch's decision of an op without a single-dim rule. Its error, where it knows no way at all,
     is told the way to a rule (a note, which Python 3.10 has none of)."""
-    with _terms.policy.one_decision():
-        try:
+    try:
+        return _by_torchs_function(schema, counts)
+    except NotImplementedError as error:
+        unknown = registry.why_no_single_dim_rule(schema.op) == "decomposition"
+        if unknown and sys.version_info >= (3, 11):
+            error.add_note(f"shardprop: {registry.way_to_a_rule(schema.op)}")
+        raise
+
+
+def _by_torchs_function(schema: OpSchema, counts: ThreadCounts) -> OutputSharding:
+    def decided(terms: Terms) -> OutputSharding:
+        with terms.policy.one_decision():
             return _torch.torch_propagate(schema)
-        except NotImplementedError as error:
-            unknown = registry.why_no_single_dim_rule(schema.op) == "decomposition"
-            if unknown and sys.version_info >= (3, 11):
-                error.add_note(f"shardprop: {registry.way_to_a_rule(schema.op)}")
-            raise
+
+    return _terms.under_one(decided, counts)
 
 
 def _decide_inside(schema: OpSchema, meta: OutputMeta) -> OutputSharding:
     """The decision of a call inside a decomposition, where rows alone do not decide it."""
+    policy = _terms.here().policy
     rule = _rule_for(schema)
     if rule is not None:
         try:
-            return decide(schema, rule, _terms.policy, lambda _: meta)
+            return decide(schema, rule, policy, lambda _: meta)
         except _DECLINED as declined:
             _logger.debug("torch decides %s inside a decomposition: %s", schema.op, declined)
-    with _terms.policy.one_decision():
+    with policy.one_decision():
         return torch_propagate_knowing(schema, meta)
 
 
-decomposer = Decomposer(_decide_inside)
+decomposer = Decomposer(_decide_inside, under=_terms.here)
 
 
-def _fall_back(schema: OpSchema, declined: Exception) -> OutputSharding:
+def _fall_back(
+    schema: OpSchema, declined: Exception, terms: Terms, counts: ThreadCounts
+) -> OutputSharding:
     """torch's own path, counted by reason; an error under ``strict``."""
     reason = (
         f"malformed rule: {declined}" if isinstance(declined, _core.RuleError) else str(declined)
     )
     logs.fell_back(schema.op, reason)
-    if _terms.strict and not isinstance(declined, NoStrategyError):
+    if terms.strict and not isinstance(declined, NoStrategyError):
         raise ShardpropError(f"{schema.op}: {reason} (strict: no fallback to torch).") from None
-    _recorder.mine().fell_back(reason, _strided_operands(schema))
-    with _terms.policy.one_decision():
-        return _torch.torch_propagate(schema)
+    counts.fell_back(reason, _strided_operands(schema))
+    return _by_torchs_function(schema, counts)
 
 
 def enable(
@@ -164,8 +165,9 @@ def enable(
 ) -> None:
     """Let the core decide for every DTensor op of this process.
 
-    Clears torch's caches of decisions, so that what follows is decided by the core. All ranks have
-    to enable the same.
+    Clears torch's caches of decisions, so that what follows is decided by the core: every op that a
+    thread, autograd's own included, starts after this returns. An op that is under way in another
+    thread is finished under what it was decided under. All ranks have to enable the same.
 
     Args:
         policy: ``"torch"``: the decision is torch's own, bit for bit, where its values are right.
@@ -194,14 +196,13 @@ def enable(
         "output_weight": output_weight,
     }
     made = make_policy(policy, _as_torch, _recorder, strict=strict, **settings)
-    _install(_Terms(made, strict))
+    _install(Terms(made, strict))
 
 
-def _install(terms: _Terms) -> None:
-    global _enabled, _terms
-    with _lock:
-        _terms = terms
-        terms.policy.install()
+def _install(terms: Terms) -> None:
+    global _enabled
+    with _terms.changing():
+        _terms.change_to(terms)
         install(propagate_sharding)
         _enabled = True
         # Rows that were decided inside a decomposition were decided under a policy.
@@ -209,14 +210,14 @@ def _install(terms: _Terms) -> None:
 
 
 def disable() -> None:
-    """Give every decision back to torch, and clear its caches of decisions."""
-    global _enabled, _terms
-    with _lock:
+    """Give every decision back to torch, and clear its caches of decisions: for all threads, as
+    `enable` does."""
+    global _enabled
+    with _terms.changing():
+        _terms.change_to(_not_enabled)
         _torch.uninstall_pricing()
-        _torch.uninstall_redistribute()
         uninstall()
         _enabled = False
-        _terms = _Terms()
         decomposer.clear()
 
 
@@ -227,7 +228,7 @@ def is_enabled() -> bool:
 
 def current_policy() -> Policy:
     """What decides; policy ``torch`` while shardprop is not enabled."""
-    return _terms.policy
+    return _terms.current.policy
 
 
 @contextmanager
@@ -241,7 +242,7 @@ def enabled(
     strict: bool = False,
 ) -> Iterator[None]:
     """`enable` for a block, and what was before after it."""
-    before, terms_before = _enabled, _terms
+    before, terms_before = _enabled, _terms.current
     enable(
         policy=policy,
         topology=topology,
@@ -277,7 +278,7 @@ def reset_stats() -> None:
 def clear_caches() -> None:
     """Forget plans, prices and decisions, ours and torch's."""
     clear_maps()
-    _terms.policy.clear()
+    _terms.current.policy.clear()
     forget_planners()
     decomposer.clear()
     metadata.forget()

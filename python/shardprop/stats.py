@@ -7,11 +7,15 @@ import weakref
 from collections import Counter
 from dataclasses import dataclass
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from .held_bytes import CacheStats
 from .printing import counted
 
-__all__ = ["Recorder", "Stats"]
+if TYPE_CHECKING:
+    from .terms import Terms
+
+__all__ = ["Recorder", "Stats", "ThreadCounts"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Stats:
         return sum(held.bytes for held in self.caches.values())
 
 
-class _Counts:
+class ThreadCounts:
     """What one thread counts. A block under it (``with``) is one decision, unless in another."""
 
     __slots__ = (
@@ -85,6 +89,7 @@ class _Counts:
         "seconds",
         "strided",
         "strided_fallbacks",
+        "terms",
     )
 
     def __init__(self) -> None:
@@ -92,6 +97,8 @@ class _Counts:
         self._start = 0.0
         # Of the latest decision: None, or who decided in the core's place and why (see Asked).
         self.outcome: tuple[str, str] | None = None
+        # What the decisions are made under that this thread carries out; None before the first.
+        self.terms: Terms | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -105,7 +112,7 @@ class _Counts:
         self.strided_fallbacks = 0
         self.seconds = 0.0
 
-    def add(self, other: _Counts) -> None:
+    def add(self, other: ThreadCounts) -> None:
         """Count what `other` has counted."""
         self.decisions += other.decisions
         self.delegated.update(other.delegated.copy())
@@ -121,7 +128,12 @@ class _Counts:
         """Is a decision under way?"""
         return self._depth > 0
 
-    def __enter__(self) -> _Counts:
+    @property
+    def inside_another(self) -> bool:
+        """Is the decision under way inside another?"""
+        return self._depth > 1
+
+    def __enter__(self) -> ThreadCounts:
         self._depth += 1
         if self._depth == 1:
             self._start = perf_counter()
@@ -160,18 +172,24 @@ class Recorder:
     def __init__(self) -> None:
         self._lock = threading.RLock()  # reentrant, for signal handlers
         self._of_thread = threading.local()
-        self._living: list[tuple[weakref.ref[threading.Thread], _Counts]] = []
-        self._of_the_dead = _Counts()
+        self._living: list[tuple[weakref.ref[threading.Thread], ThreadCounts]] = []
+        self._of_the_dead = ThreadCounts()
 
-    def mine(self) -> _Counts:
+    def mine(self) -> ThreadCounts:
         """The counts of this thread."""
-        counts: _Counts | None = getattr(self._of_thread, "counts", None)
+        counts: ThreadCounts | None = getattr(self._of_thread, "counts", None)
         if counts is None:
-            counts = self._of_thread.counts = _Counts()
+            counts = self._of_thread.counts = ThreadCounts()
             with self._lock:
                 self._bury()
                 self._living.append((weakref.ref(threading.current_thread()), counts))
         return counts
+
+    def terms_of_threads(self) -> list[Terms]:
+        """What the threads that live carry out decisions under."""
+        with self._lock:
+            self._bury()
+            return [counts.terms for _, counts in self._living if counts.terms is not None]
 
     def _bury(self) -> None:
         """Keep what threads counted that have ended, and no more of them."""
@@ -201,7 +219,7 @@ class Recorder:
 
     def snapshot(self, caches: dict[str, CacheStats]) -> Stats:
         """The counters now, and what the caches hold."""
-        total = _Counts()
+        total = ThreadCounts()
         with self._lock:
             total.add(self._of_the_dead)
             for _, counts in self._living:

@@ -25,8 +25,8 @@ def watch_propagation(
     part of the outer one and not reported. The time spent in the callback is not counted.
     """
     prop = _torch.propagator()
-    hooked = ("propagate_op_sharding_non_cached", "propagate_op_sharding")
-    saved = {name: vars(prop)[name] for name in hooked if name in vars(prop)}
+    hooked = "propagate_op_sharding_non_cached"
+    saved = {hooked: vars(prop)[hooked]} if hooked in vars(prop) else {}
     inner = prop.propagate_op_sharding_non_cached
     inside = threading.local()
 
@@ -53,5 +53,7 @@ def watch_propagation(
     try:
         yield
     finally:
-        vars(prop).pop("propagate_op_sharding_non_cached", None)
+        vars(prop).pop(hooked, None)
         vars(prop).update(saved)
+        # Not the one that was there: decisions may have been forgotten since.
+        prop.propagate_op_sharding = _torch.decision_cache(prop.propagate_op_sharding_non_cached)

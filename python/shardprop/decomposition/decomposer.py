@@ -79,14 +79,23 @@ class Decomposer:
         decide: Decides the calls inside that are not decided by rows alone.
         beyond_torch: Decide ops that torch refuses where an answer is provably right (the module
             `beyond_torch` says when).
+        under: Tells what `decide` decides under in this thread; rows are held for that alone.
     """
 
-    def __init__(self, decide: Decide, *, beyond_torch: bool = True) -> None:
+    def __init__(
+        self,
+        decide: Decide,
+        *,
+        beyond_torch: bool = True,
+        under: Callable[[], object] = lambda: None,
+    ) -> None:
         self.beyond_torch = beyond_torch
         self._decide = decide
+        self._under = under
         # In place of what could not be had: why not.
         self._programs: BoundedMap[_Traced | str] = BoundedMap("decompositions", _PROGRAMS_HELD)
-        # With the rules they were made with; one registered since then makes them worthless.
+        # With the rules they were made with and what they were decided under; one registered since
+        # then makes them worthless.
         self._inners: BoundedMap[tuple[object, Inner]] = BoundedMap(
             "decisions in decompositions", _PROGRAMS_HELD
         )
@@ -155,7 +164,7 @@ class Decomposer:
         return held
 
     def _held_rows(self, asked: _Asked, how: _How) -> Rows:
-        rules = [registry.rules_of(call.op) for call in asked.program.calls]
+        rules = (self._under(), [registry.rules_of(call.op) for call in asked.program.calls])
         key = (asked.program, how, tuple(spec.placements for spec in asked.template.specs))
         held = self._rows.get(key)
         if held is None or held[0] != rules:
