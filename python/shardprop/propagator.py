@@ -6,11 +6,12 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core, _torch, logs, metadata, registry
 from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .bounded import clear_maps, stats_of_maps
+from .counting import Recorder, Stats, ThreadCounts
 from .decision import decide, refuse_misfit, rule_of
 from .decomposition import Declined, Decomposer
 from .decomposition.knowing import torch_propagate_knowing
@@ -20,12 +21,14 @@ from .hook import install, uninstall
 from .kinds import has_strided
 from .observation import is_watched, observed
 from .policy import Policy, TorchPolicy
-from .policy_settings import TopologyLike, forget_planners, make_policy
+from .policy_choice import forget_planners, make_policy
 from .redistribution import Redistribution
 from .registered import RegisteredRule
 from .rules.views import forget_dim_maps
-from .stats import Recorder, Stats, ThreadCounts
 from .terms import Terms, TermsOfProcess
+
+if TYPE_CHECKING:
+    from .policy_settings import TopologyLike
 
 __all__ = [
     "clear_caches",

@@ -16,8 +16,9 @@ from .exact import ExactPlanner, NotReached
 from .metadata import output_meta
 from .no_plan import why_no_plan, why_no_strategy
 from .op_facts import op_facts
+from .optimal_policy import OptimalPolicy
 from .outputs import output_sharding
-from .policy import OptimalPolicy, Policy
+from .policy import Policy
 from .policy_settings import TopologyLike, planner_for_plans
 from .propagator import current_policy, redistribution
 from .redistribute_plan import Plan

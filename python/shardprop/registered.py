@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core, _torch
 from ._torch import OpOverload, TensorMeta
 from .errors import ShardpropError
-from .notation import Notation
 from .op_facts import op_facts
 from .operands import keyword_order, operands_of
 from .placeholder import ShardingPlaceholder
 from .row_check import check_rows
+
+if TYPE_CHECKING:
+    from .notation import Notation
 
 __all__ = ["RegisteredRule", "Rows", "RuleFunction"]
 
@@ -58,6 +60,8 @@ class RegisteredRule(_torch.SingleDimStrategyInfo):
     @property
     def notation(self) -> Notation | None:
         """The rule in the notation; None where it is a function."""
+        from .notation import Notation
+
         notation = getattr(self.function, "__self__", None)
         return notation if isinstance(notation, Notation) else None
 

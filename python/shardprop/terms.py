@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from . import _core, _torch
-from .stats import Recorder
+from .counting import Recorder
 
 if TYPE_CHECKING:
+    from .counting import ThreadCounts
     from .policy import Policy
-    from .stats import ThreadCounts
 
 __all__ = ["Terms", "TermsOfProcess"]
 

@@ -14,8 +14,9 @@ from ..engine import Choice, Prepared, Question, prepare
 from ..errors import ShardpropError
 from ..exact import ExactPlanner, NotReached
 from ..no_plan import why_no_strategy
+from ..optimal_policy import OptimalPolicy
 from ..outputs import SpecMaker
-from ..policy import OptimalPolicy, Policy
+from ..policy import Policy
 from ..rules import FollowRule
 from .model import Candidate, Rejection, Row
 

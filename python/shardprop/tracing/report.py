@@ -10,10 +10,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..counting import Stats
 from ..errors import ShardpropError
-from ..policy import OptimalPolicy, Policy
+from ..optimal_policy import OptimalPolicy
+from ..policy import Policy
 from ..propagator import current_policy
-from ..stats import Stats
 from .document import document
 from .events import decision_of, redistribution_of
 from .model import TracedDecision, TracedRedistribution
