@@ -50,7 +50,8 @@ def install_carrier(
     if not policy.has_own_plans and not any(
         terms.policy.has_own_plans for terms in recorder.terms_of_threads()
     ):
-        _torch.uninstall_redistribute()
+        if _torch.installed_redistribute() is not _torch.torch_redistribute:
+            _torch.uninstall_redistribute()
         return
 
     def plan_of(source: DTensorSpec, target: DTensorSpec) -> Sequence[Step] | None:

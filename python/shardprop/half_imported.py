@@ -21,10 +21,12 @@ _NEEDED = ("torch", "torch.distributed.tensor")
 
 def is_torch_half_imported() -> bool:
     """Is something of torch being imported that this package needs, or may come to need?"""
-    under_way = _names_under_way()
-    if all(name in sys.modules and name not in under_way for name in _NEEDED):
+    looked_for = _looked_for()
+    if all(_is_there(name) and name not in looked_for for name in _NEEDED):
         return False
-    return bool(under_way)
+    return bool(looked_for) or any(
+        _is_torchs(name) and not _is_there(name) for name in list(sys.modules)
+    )
 
 
 def enable(**settings: Any) -> None:
@@ -42,13 +44,16 @@ def enable(**settings: Any) -> None:
     propagator.enable(**settings)
 
 
-def _names_under_way() -> set[str]:
-    """Modules of torch that are being imported, those among them that are only looked for yet."""
-    found = {
-        name
-        for name, module in list(sys.modules.items())
-        if _is_torchs(name) and getattr(getattr(module, "__spec__", None), "_initializing", False)
-    }
+def _is_there(name: str) -> bool:
+    """Has a module been imported to its end?"""
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    return module is not None and not getattr(spec, "_initializing", False)
+
+
+def _looked_for() -> set[str]:
+    """Modules of torch that this thread is importing, those among them that are not made yet."""
+    found = set()
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code.co_name == "_find_and_load":  # of importlib
