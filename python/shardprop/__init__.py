@@ -100,8 +100,9 @@ else:
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
     def __getattr__(name: str) -> object:
-        """A public name that is not loaded yet."""
+        """A public name or a module that is not loaded yet."""
         import importlib
+        import importlib.util
 
         if name == "enable":
             # Not kept: the next time torch's import may be over.
@@ -114,6 +115,8 @@ else:
             value = importlib.import_module(".calibration", __name__).Settings
         elif name in _HOME_OF:
             value = getattr(importlib.import_module(f".{_HOME_OF[name]}", __name__), name)
+        elif importlib.util.find_spec(f".{name}", __name__) is not None:
+            return importlib.import_module(f".{name}", __name__)
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         globals()[name] = value

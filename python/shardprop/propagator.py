@@ -172,6 +172,9 @@ def enable(
     thread, autograd's own included, starts after this returns. An op that is under way in another
     thread is finished under what it was decided under. All ranks have to enable the same.
 
+    While torch is half imported (in a hook of the import system) it does nothing, and the log says
+    so.
+
     Args:
         policy: ``"torch"``: the decision is torch's own, bit for bit, where its values are right.
             ``"optimal"``: the decision of least total price under `topology`, and each operand is

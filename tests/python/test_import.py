@@ -121,6 +121,7 @@ assert (x + x).placements == (Shard(0),)
 import shardprop
 shardprop.enable()
 assert shardprop.is_enabled()
+shardprop.reset_stats()
 assert (x + x).placements == (Shard(0),) and shardprop.stats().decisions == 1
 '''
 
