@@ -35,6 +35,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   register_decide(module);
   register_ranking(module);
   register_exact(module);
+  register_generation(module);
   register_graph(module);
   register_metadata(module);
   register_notation(module);

@@ -17,6 +17,7 @@ struct BoundMesh {
 void register_build(pybind11::module_& module);
 void register_decide(pybind11::module_& module);
 void register_exact(pybind11::module_& module);
+void register_generation(pybind11::module_& module);
 void register_graph(pybind11::module_& module);
 void register_metadata(pybind11::module_& module);
 void register_notation(pybind11::module_& module);

@@ -1,28 +1,9 @@
 """shardprop: a compiled sharding propagator for PyTorch DTensor."""
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
-from ._torch import Partial, Replicate, Shard
-from .built import build_config
-from .calibration import Calibration, calibrate
-from .calibration import Settings as CalibrationSettings
-from .errors import ShardpropError
-from .exact import ExactPlanner
-from .full_mesh import LayoutTable, Strategies, Strategy, strategies
-from .placeholder import ShardingPlaceholder
-from .plans import Layout, Step
-from .propagator import clear_caches, disable, enable, enabled, is_enabled, reset_stats, stats
-from .query import Decision, plan, propagate, propagate_toward, redistribute_cost
-from .redistribute_plan import Plan
-from .registration import (
-    register_rule,
-    register_single_dim_rule,
-    temporary_rules,
-    unregister,
-)
-from .stats import Stats
-from .topology import CallbackTopology, Topology, TorchTopology, load_topology
 from .version import __version__ as __version__
 
 __all__ = [
@@ -74,28 +55,74 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import graph
+    from ._torch import Partial, Replicate, Shard
+    from .built import build_config
+    from .calibration import Calibration, calibrate
+    from .calibration import Settings as CalibrationSettings
+    from .counting import Stats
+    from .errors import ShardpropError
+    from .exact import ExactPlanner
     from .explanation import Explanation, explain
+    from .full_mesh import LayoutTable, Strategies, Strategy, strategies
     from .pictures import plot_layout
+    from .placeholder import ShardingPlaceholder
+    from .plans import Layout, Step
+    from .propagator import clear_caches, disable, enable, enabled, is_enabled, reset_stats, stats
+    from .query import Decision, plan, propagate, propagate_toward, redistribute_cost
+    from .redistribute_plan import Plan
+    from .registration import (
+        register_rule,
+        register_single_dim_rule,
+        temporary_rules,
+        unregister,
+    )
+    from .topology import CallbackTopology, Topology, TorchTopology, load_topology
     from .tracing import Trace, trace
 else:
-    # Where names are that a program which only dispatches does without.
-    _LATER = {
-        "Explanation": "explanation",
-        "Trace": "tracing",
-        "explain": "explanation",
-        "plot_layout": "pictures",
-        "trace": "tracing",
+    # Where each name is: loaded when it is first asked for, so that a program loads what it uses.
+    _HOMES = {
+        "_torch": "Partial Replicate Shard",
+        "built": "build_config",
+        "calibration": "Calibration calibrate",
+        "counting": "Stats",
+        "errors": "ShardpropError",
+        "exact": "ExactPlanner",
+        "explanation": "Explanation explain",
+        "full_mesh": "LayoutTable Strategies Strategy strategies",
+        "pictures": "plot_layout",
+        "placeholder": "ShardingPlaceholder",
+        "plans": "Layout Step",
+        "propagator": "clear_caches disable enable enabled is_enabled reset_stats stats",
+        "query": "Decision plan propagate propagate_toward redistribute_cost",
+        "redistribute_plan": "Plan",
+        "registration": "register_rule register_single_dim_rule temporary_rules unregister",
+        "topology": "CallbackTopology Topology TorchTopology load_topology",
+        "tracing": "Trace trace",
     }
+    _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
     def __getattr__(name: str) -> object:
-        """`graph` and what `_LATER` names, when they are first asked for."""
+        """A public name or a module that is not loaded yet."""
         import importlib
+        import importlib.util
 
+        if name == "enable":
+            # Not kept: the next time torch's import may be over.
+            half = importlib.import_module(".half_imported", __name__)
+            if half.is_torch_half_imported():
+                return half.enable
         if name == "graph":
-            return importlib.import_module(".graph", __name__)
-        if name in _LATER:
-            return getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            value: object = importlib.import_module(".graph", __name__)
+        elif name == "CalibrationSettings":
+            value = importlib.import_module(".calibration", __name__).Settings
+        elif name in _HOME_OF:
+            value = getattr(importlib.import_module(f".{_HOME_OF[name]}", __name__), name)
+        elif importlib.util.find_spec(f".{name}", __name__) is not None:
+            return importlib.import_module(f".{name}", __name__)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
@@ -104,4 +131,5 @@ def __dir__() -> list[str]:
 
 
 if os.environ.get("SHARDPROP") == "1":
-    enable()
+    # As an attribute, for it to be looked for.
+    sys.modules[__name__].enable()

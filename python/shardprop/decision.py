@@ -15,7 +15,7 @@ from .metadata import output_meta
 from .outputs import output_sharding
 from .question import Choice, NoStrategyError, OutputMeta, Placed, Question, question_of
 from .route import Route, Who, decomposer, route
-from .rules.rule import Rule, Terms
+from .rules.rule import Chooser, Rule
 
 __all__ = ["DECLINED", "Asked", "asked_of", "decide", "decide_by_torch", "read_out"]
 
@@ -81,7 +81,7 @@ def asked_of(
 def decide(
     schema: OpSchema,
     rule: Rule,
-    terms: Terms,
+    terms: Chooser,
     meta_of: Callable[[OpSchema], OutputMeta] = output_meta,
 ) -> OutputSharding:
     """The core's decision.
@@ -99,7 +99,7 @@ def read_out(schema: OpSchema) -> OutputSharding:
     return OutputSharding(None, schema)
 
 
-def decide_by_torch(schema: OpSchema, found: Route, terms: Terms) -> OutputSharding:
+def decide_by_torch(schema: OpSchema, found: Route, terms: Chooser) -> OutputSharding:
     """The decision of torch's own code. Its error, where it knows no way at all, is told the way to
     a rule (a note, which Python 3.10 has none of).
 
@@ -116,7 +116,7 @@ def decide_by_torch(schema: OpSchema, found: Route, terms: Terms) -> OutputShard
             raise
 
 
-def _decide_inside(schema: OpSchema, meta: OutputMeta, terms: Terms) -> OutputSharding:
+def _decide_inside(schema: OpSchema, meta: OutputMeta, terms: Chooser) -> OutputSharding:
     """The decision of a call inside a decomposition, where rows alone do not decide it."""
     found = route(schema, terms)
     if found.who is Who.READ_OUT:

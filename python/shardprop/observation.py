@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from . import logs
 from ._torch import OpSchema, OutputSharding
-from .stats import Recorder
+from .counting import Recorder
 
 __all__ = [
     "Asked",

@@ -1,4 +1,4 @@
-"""What a policy is made with: the settings of `enable`, checked."""
+"""What policy ``optimal`` is made with: the settings of `enable`, checked."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from .cost_model import Price
 from .errors import ShardpropError
 from .exact import ExactPlanner
 from .finite import is_finite_number
-from .policy import OptimalPolicy, Policy, TorchPolicy
-from .stats import Recorder
 from .topology import PRESETS, CostSource, load_topology
 
 __all__ = [
     "TopologyLike",
     "exact_planner",
     "forget_planners",
-    "make_policy",
     "planner_for_plans",
 ]
 
@@ -27,43 +24,10 @@ __all__ = [
 TopologyLike = str | PathLike[str] | Mapping[str, Any] | CostSource | Price
 
 
-# The settings of policy "optimal" where `enable` is not given them.
-_NOT_GIVEN: Mapping[str, object] = {
-    "topology": None,
-    "memory_limit": None,
-    "create_groups": False,
-    "output_weight": 0,
-}
-
 _PLANNERS_HELD = 16
 
 # More would have the core's prices of plans, in whole picoseconds, overflow.
 _MOST_OUTPUT_WEIGHT = 1e6
-
-
-def make_policy(
-    name: str, as_torch: TorchPolicy, recorder: Recorder, *, strict: bool, **settings: Any
-) -> Policy:
-    """The policy of that name; `settings` are the arguments of `exact_planner`.
-
-    Raises:
-        ShardpropError: an unknown policy, settings that are not for it, or as `exact_planner`.
-    """
-    if name == "torch":
-        given = [key for key, value in settings.items() if not _is_default(key, value)]
-        if given:
-            raise ShardpropError(
-                f"Expected {', '.join(given)} with policy 'optimal' alone, got policy 'torch'."
-            )
-        return as_torch
-    if name == "optimal":
-        return OptimalPolicy(exact_planner(**settings), as_torch, recorder, strict)
-    raise ShardpropError(f"Expected policy 'torch' or 'optimal', got {name!r}.")
-
-
-def _is_default(key: str, value: object) -> bool:
-    default = _NOT_GIVEN[key]
-    return value is default or (key == "output_weight" and is_finite_number(value) and value == 0)
 
 
 def exact_planner(

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from . import _core, _torch, logs, metadata
 from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .bounded import clear_maps, stats_of_maps
+from .counting import Recorder, Stats, ThreadCounts
 from .decision import DECLINED, decide, decide_by_torch, read_out
 from .errors import ShardpropError
 from .hook import install, uninstall
 from .kinds import has_strided
 from .observation import is_watched, observed
 from .policy import Policy, TorchPolicy
-from .policy_settings import TopologyLike, forget_planners, make_policy
+from .policy_choice import forget_planners, make_policy
 from .question import NoStrategyError
 from .redistribution import Redistribution
-from .refusals import Refusals
 from .registry import TorchsWay
 from .route import Route, Who, decomposer, route, route_of
 from .rules.views import forget_dim_maps
-from .stats import Counts, Recorder, Stats
+from .terms import Terms, TermsOfProcess
+from .tracebacks import without_own_frames
+
+if TYPE_CHECKING:
+    from .policy_settings import TopologyLike
 
 __all__ = [
     "clear_caches",
@@ -43,21 +46,10 @@ __all__ = [
 
 _recorder = Recorder()
 redistribution = Redistribution(_recorder)
-_as_torch = TorchPolicy(redistribution)
-_lock = threading.Lock()
+_as_torch = TorchPolicy(redistribution, _recorder)
+_not_enabled = Terms(_as_torch)
+_terms = TermsOfProcess(_recorder, _not_enabled)
 _enabled = False
-
-
-@dataclass(frozen=True)
-class _Terms:
-    """How the core decides while it is enabled."""
-
-    policy: Policy = _as_torch
-    strict: bool = False
-    refusals: Refusals = field(default_factory=Refusals)
-
-
-_terms = _Terms()
 
 
 def _strided_operands(schema: OpSchema) -> int:
@@ -78,9 +70,12 @@ def propagate_sharding(schema: OpSchema) -> OutputSharding:
         Exception: torch refuses the op, in torch's words.
         ShardpropError: what torch has no words for, and under ``strict`` what the core declines.
     """
-    if is_watched():
-        return observed(schema, _propagate, _recorder)
-    return _propagate(schema)
+    try:
+        if is_watched():
+            return observed(schema, _propagate, _recorder)
+        return _propagate(schema)
+    except Exception as error:
+        raise error.with_traceback(without_own_frames(error.__traceback__))
 
 
 def propagate_aside(schema: OpSchema) -> OutputSharding:
@@ -96,10 +91,11 @@ def uncounted() -> AbstractContextManager[None]:
 
 
 def _propagate(schema: OpSchema) -> OutputSharding:
-    # Another thread may change the terms; a decision is made under those that it began under.
-    terms = _terms
-    policy = terms.policy
     with _recorder.mine() as counts:
+        terms = counts.terms
+        if terms is not _terms.current:
+            terms = _terms.of_decision(counts)
+        policy = terms.policy
         reason = terms.refusals.reason(schema)
         if reason is not None:
             return _decide_by_torch(schema, route_of(schema.op), terms, counts, reason)
@@ -132,11 +128,15 @@ def _reason(declined: Exception) -> str:
 
 
 def _decide_by_torch(
-    schema: OpSchema, found: Route, terms: _Terms, counts: Counts, declined: str | None
+    schema: OpSchema, found: Route, terms: Terms, counts: ThreadCounts, declined: str | None
 ) -> OutputSharding:
     """torch's own path, counted: `declined` is why the core left an op to it that has a rule."""
+
+    def decided(terms: Terms) -> OutputSharding:
+        return decide_by_torch(schema, found, terms.policy)
+
     try:
-        answer = decide_by_torch(schema, found, terms.policy)
+        answer = _terms.under_one(decided, counts)
     except Exception:
         counts.refused_by_torch(declined or _way(found))
         if declined is not None:
@@ -164,8 +164,12 @@ def enable(
 ) -> None:
     """Let the core decide for every DTensor op of this process.
 
-    Clears torch's caches of decisions, so that what follows is decided by the core. All ranks have
-    to enable the same.
+    Clears torch's caches of decisions, so that what follows is decided by the core: every op that a
+    thread, autograd's own included, starts after this returns. An op that is under way in another
+    thread is finished under what it was decided under. All ranks have to enable the same.
+
+    While torch is half imported (in a hook of the import system) it does nothing, and the log says
+    so.
 
     Args:
         policy: ``"torch"``: the decision is torch's own, bit for bit, where its values are right.
@@ -194,14 +198,13 @@ def enable(
         "output_weight": output_weight,
     }
     made = make_policy(policy, _as_torch, _recorder, strict=strict, **settings)
-    _install(_Terms(made, strict))
+    _install(Terms(made, strict))
 
 
-def _install(terms: _Terms) -> None:
-    global _enabled, _terms
-    with _lock:
-        _terms = terms
-        terms.policy.install()
+def _install(terms: Terms) -> None:
+    global _enabled
+    with _terms.changing():
+        _terms.change_to(terms)
         install(propagate_sharding)
         _enabled = True
         # Rows that were decided inside a decomposition were decided under a policy.
@@ -209,14 +212,14 @@ def _install(terms: _Terms) -> None:
 
 
 def disable() -> None:
-    """Give every decision back to torch, and clear its caches of decisions."""
-    global _enabled, _terms
-    with _lock:
+    """Give every decision back to torch, and clear its caches of decisions: for all threads, as
+    `enable` does."""
+    global _enabled
+    with _terms.changing():
+        _terms.change_to(_not_enabled)
         _torch.uninstall_pricing()
-        _torch.uninstall_redistribute()
         uninstall()
         _enabled = False
-        _terms = _Terms()
         decomposer.clear()
 
 
@@ -227,7 +230,7 @@ def is_enabled() -> bool:
 
 def current_policy() -> Policy:
     """What decides; policy ``torch`` while shardprop is not enabled."""
-    return _terms.policy
+    return _terms.current.policy
 
 
 @contextmanager
@@ -241,7 +244,7 @@ def enabled(
     strict: bool = False,
 ) -> Iterator[None]:
     """`enable` for a block, and what was before after it."""
-    before, terms_before = _enabled, _terms
+    before, terms_before = _enabled, _terms.current
     enable(
         policy=policy,
         topology=topology,
@@ -277,7 +280,7 @@ def reset_stats() -> None:
 def clear_caches() -> None:
     """Forget plans, prices and decisions, ours and torch's."""
     clear_maps()
-    _terms.policy.clear()
+    _terms.current.policy.clear()
     forget_planners()
     decomposer.clear()
     metadata.forget()

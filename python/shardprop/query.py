@@ -15,14 +15,15 @@ from .errors import ShardpropError
 from .exact import ExactPlanner, NotReached
 from .no_plan import why_no_plan, why_no_strategy
 from .op_call import call_schema, specs_of
+from .optimal_policy import OptimalPolicy
 from .outputs import output_placements, wanted_specs
-from .policy import Afresh, OptimalPolicy, Policy
+from .policy import Afresh, Policy
 from .policy_settings import TopologyLike, planner_for_plans
 from .propagator import current_policy, redistribution, uncounted
 from .question import Choice, Placed, Placements, Question
 from .redistribute_plan import Plan
 from .route import Route, Who, route
-from .rules.rule import RowsRule, RuleFacts, Terms
+from .rules.rule import Chooser, RowsRule, RuleFacts
 from .spec_checks import check_ends, check_spec, refuse_mixed_partials
 
 __all__ = ["Decision", "plan", "propagate", "propagate_toward", "redistribute_cost"]
@@ -154,7 +155,7 @@ def propagate_toward(
 
 
 def _decision(
-    schema: OpSchema, policy: Policy, terms: Terms, *, searched: bool = False
+    schema: OpSchema, policy: Policy, terms: Chooser, *, searched: bool = False
 ) -> Decision:
     """The decision under `terms`, which ask the policy.
 
@@ -163,7 +164,8 @@ def _decision(
     _check_specs(schema, policy)
     # As torch's dispatcher asks: a decomposition comes apart otherwise from outside.
     with uncounted(), _torch.as_dispatched():
-        found = route(schema, policy)
+        # A policy of its own would have the rows of decompositions found anew.
+        found = route(schema, current_policy())
         if searched and (found.rule is None or found.rule.as_rows is None):
             raise ShardpropError(
                 f"{schema.op}: Expected an op that is decided by strategies, got one whose outputs "

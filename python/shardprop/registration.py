@@ -194,6 +194,8 @@ def register_single_dim_rule(
     """A decorator that makes a function the sharding rule of an op: for torch's own propagation
     too, so also where shardprop is not enabled.
 
+    It counts from the next op of every thread on, whatever ops ran before.
+
     The function gets the op, its arguments and its keyword arguments, with ``TensorMeta(shape,
     stride, dtype)`` in place of tensors, and returns what the op allows on **one** mesh dim, row by
     row: a placement for each output, then for each tensor that was given, in the order of the op's

@@ -13,7 +13,7 @@ from .decomposition import Declined, Decomposer
 from .registry import TorchsWay
 from .rules.own import own_rule
 from .rules.places import function_place
-from .rules.rule import Origin, Rule, RuleFacts, RuleKind, Terms, rule_of_entry
+from .rules.rule import Chooser, Origin, Rule, RuleFacts, RuleKind, rule_of_entry
 
 __all__ = ["Route", "Who", "decomposer", "route", "route_of"]
 
@@ -143,7 +143,7 @@ def _found(op: OpOverload, handler: Callable[..., Any] | None, single_dim: Any) 
 decomposer = Decomposer()
 
 
-def route(schema: OpSchema, terms: Terms) -> Route:
+def route(schema: OpSchema, terms: Chooser) -> Route:
     """The route of an op with its arguments, under a policy."""
     found = route_of(schema.op)
     if found.who is not Who.DECOMPOSITION:

@@ -5,7 +5,7 @@ the installed torch has; the rest of the package gets plain functions and consta
 """
 
 from . import core_setup  # runs once: the core must know torch's types before anything asks it
-from .caches import clear_torch_caches, decision_cache_stats, forget_decisions
+from .caches import clear_torch_caches, decision_cache_stats
 from .collectives import (
     all_gather_single,
     all_reduce,
@@ -58,6 +58,7 @@ from .flattened import (
     flattened_mesh,
     groups_to_flatten,
 )
+from .generations import before_clearing, forget_decisions, is_in_op
 from .mesh import (
     coordinate_in,
     coordinate_on,

@@ -6,16 +6,10 @@ from collections.abc import Callable
 
 import torch
 
+from .generations import forget_decisions
 from .planner import forget_plans
 from .propagation import propagator
 from .types import FakeTensorMode
-
-
-def forget_decisions() -> None:
-    """Clear torch's caches of decisions, in Python and in its C++ dispatcher."""
-    # As torch.distributed.tensor.debug does it; to import that takes half a second, for Inductor.
-    propagator().propagate_op_sharding.cache_clear()
-    torch._C._clear_DTensor_sharding_propagator_cache()
 
 
 def clear_torch_caches() -> None:

@@ -16,7 +16,7 @@ _ASKING_HANDLERS = frozenset(
     getattr(_dispatch, name)
     for name in ("argminmax_handler", "convolution_handler", "convolution_backward_handler")
 )
-_ASKING_CODES = frozenset(handler.__code__ for handler in _ASKING_HANDLERS)
+ASKING_CODES = frozenset(handler.__code__ for handler in _ASKING_HANDLERS)
 
 
 def handlers() -> Mapping[OpOverload, Callable[..., Any]]:
@@ -58,7 +58,7 @@ class MovedOperand(NamedTuple):
     place: int
 
 
-_MOVING_CODE = type(DTensor._op_dispatcher).redistribute_local_args.__code__
+MOVING_CODE = type(DTensor._op_dispatcher).redistribute_local_args.__code__
 
 
 def moved_for(depth: int, is_users: Callable[[str], bool]) -> MovedOperand | OpOverload | None:
@@ -71,12 +71,12 @@ def moved_for(depth: int, is_users: Callable[[str], bool]) -> MovedOperand | OpO
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        if code is _MOVING_CODE:
+        if code is MOVING_CODE:
             found = frame.f_locals
             moved = found["op_info"]
             op = found["suggested_input_schema"].op
             return MovedOperand(op, moved.flat_args_schema, moved.args_tree_spec, found["i"])
-        if code in _ASKING_CODES:
+        if code in ASKING_CODES:
             return frame.f_locals["op_call"]  # type: ignore[no-any-return]
         if is_users(code.co_filename):
             return None

@@ -56,15 +56,20 @@ def propagate(schema: OpSchema) -> OutputSharding:
 
 def install_propagation(function: Propagate) -> None:
     """Have torch's dispatcher ask `function`, through a cache that is empty."""
-    prop = propagator()
-    setattr(prop, _PAST_CACHE, function)
-    setattr(prop, _THROUGH_CACHE, decision_cache(function))
+    setattr(propagator(), _PAST_CACHE, function)
+    forget_in_python()
 
 
 def uninstall_propagation() -> None:
     """Undo `install_propagation`."""
+    vars(propagator()).pop(_PAST_CACHE, None)
+    forget_in_python()
+
+
+def forget_in_python() -> None:
+    """An empty cache in the place of torch's in Python: a new one, since the old one has a part for
+    each thread."""
     prop = propagator()
-    vars(prop).pop(_PAST_CACHE, None)
     setattr(prop, _THROUGH_CACHE, decision_cache(prop.propagate_op_sharding_non_cached))
 
 
@@ -76,15 +81,17 @@ def installed_propagation() -> object:
 @contextmanager
 def watched_propagation(around: Callable[[Propagate], Propagate]) -> Iterator[None]:
     """Put `around(function)` in the place of the function that decides, for as long as the block
-    lasts; afterwards the cache is again the one that was there."""
+    lasts."""
     prop = propagator()
-    saved = {name: vars(prop)[name] for name in (_PAST_CACHE, _THROUGH_CACHE) if name in vars(prop)}
+    saved = {_PAST_CACHE: vars(prop)[_PAST_CACHE]} if _PAST_CACHE in vars(prop) else {}
     install_propagation(around(prop.propagate_op_sharding_non_cached))
     try:
         yield
     finally:
         vars(prop).pop(_PAST_CACHE, None)
         vars(prop).update(saved)
+        # Not the cache that was there: decisions may have been forgotten since.
+        forget_in_python()
 
 
 def decision_cache(function: Propagate) -> Any:

@@ -21,7 +21,7 @@ from .._torch import (
 from ..bounded import BoundedMap
 from ..op_facts import op_facts
 from ..question import OutputMeta
-from ..rules.rule import DecompositionRule, Terms
+from ..rules.rule import Chooser, DecompositionRule
 from .beyond_torch import is_random, runs_alike
 from .history import depends_on_order
 from .inner import Inner
@@ -43,7 +43,7 @@ _VALUES = frozenset({Replicate, Shard, StridedShard, Partial})
 class Decide(Protocol):
     """The decision of an op whose output metadata is known; it answers (and raises) as torch."""
 
-    def __call__(self, schema: OpSchema, meta: OutputMeta, terms: Terms) -> OutputSharding: ...
+    def __call__(self, schema: OpSchema, meta: OutputMeta, terms: Chooser) -> OutputSharding: ...
 
 
 class _Traced(NamedTuple):
@@ -72,7 +72,7 @@ class _How(NamedTuple):
         refused: torch refuses it, so that every row has to be checked.
     """
 
-    terms: Terms
+    terms: Chooser
     nested: bool
     factories: bool
     refused: bool = False
@@ -95,7 +95,8 @@ class Decomposer:
         self.beyond_torch = beyond_torch
         # In place of what could not be had: why not.
         self._programs: BoundedMap[_Traced | str] = BoundedMap("decompositions", _PROGRAMS_HELD)
-        # With the rules they were made with; one registered since then makes them worthless.
+        # With the rules they were made with and what they were decided under; one registered since
+        # then makes them worthless.
         self._inners: BoundedMap[tuple[object, Inner]] = BoundedMap(
             "decisions in decompositions", _PROGRAMS_HELD
         )
@@ -109,7 +110,7 @@ class Decomposer:
         self._inners.clear()
         self._rows.clear()
 
-    def rows(self, schema: OpSchema, terms: Terms) -> DecompositionRule:
+    def rows(self, schema: OpSchema, terms: Chooser) -> DecompositionRule:
         """The rows that torch finds by tracing the decomposition, in torch's order.
 
         The calls inside are decided under `terms`.

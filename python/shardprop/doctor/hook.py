@@ -12,7 +12,7 @@ import torch
 from .. import _torch, propagator, registry
 from .._torch import DeviceMesh, DTensor, Replicate, TensorMeta
 from ..demo.decisions import describe
-from ..policy import OptimalPolicy
+from ..optimal_policy import OptimalPolicy
 from ..specs import make_spec
 from .finding import Finding, note, ok, problem
 

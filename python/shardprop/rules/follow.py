@@ -19,7 +19,7 @@ from ..outputs import alike
 from ..question import Choice, Question
 from ..specs import default_shard_order, make_spec
 from .places import function_place, innermost
-from .rule import Origin, Rule, RuleKind, Terms, declining_the_unexpected
+from .rule import Chooser, Origin, Rule, RuleKind, declining_the_unexpected
 
 __all__ = [
     "REPLICATE",
@@ -147,7 +147,7 @@ class FollowRule(Rule):
         """See `Rule.place`."""
         return function_place(innermost(self._candidates))
 
-    def choose(self, question: Question, terms: Terms) -> Choice:
+    def choose(self, question: Question, terms: Chooser) -> Choice:
         """The only candidate, or the one torch's selection takes; see `Rule.choose`."""
         with terms.one_decision():
             return declining_the_unexpected(self._chosen, question, terms.cost)

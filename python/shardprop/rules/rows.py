@@ -17,7 +17,7 @@ from ..errors import ShardpropError
 from ..notation import Notation
 from ..question import Choice, OutputMeta, Question
 from .places import function_place, innermost, short_path
-from .rule import Origin, RowsRule, Terms, declining_the_unexpected
+from .rule import Chooser, Origin, RowsRule, declining_the_unexpected
 
 __all__ = ["P", "R", "Row", "RowFunction", "RowRule", "S", "noted", "same_row"]
 
@@ -75,7 +75,7 @@ class RowRule(RowsRule):
         rows = self.rows(op, args, kwargs)
         return [[Shard(c.dim) if isinstance(c, S) else c for c in row] for row in rows]
 
-    def choose(self, question: Question, terms: Terms) -> Choice:
+    def choose(self, question: Question, terms: Chooser) -> Choice:
         """See `Rule.choose`."""
         return declining_the_unexpected(terms.choose, question, self)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .follow import Candidate
 
 __all__ = [
+    "Chooser",
     "DecompositionRule",
     "Origin",
     "Rows",
@@ -30,7 +31,6 @@ __all__ = [
     "Rule",
     "RuleFacts",
     "RuleKind",
-    "Terms",
     "TorchRule",
     "declining_the_unexpected",
     "rule_of_entry",
@@ -82,8 +82,8 @@ class RuleFacts:
     where: str
 
 
-class Terms(Protocol):
-    """What a rule is asked under: a policy, or what stands in for one."""
+class Chooser(Protocol):
+    """What chooses among rows, and prices: a policy, or what stands in for one."""
 
     def choose(self, question: Question, rule: RowsRule) -> Choice:
         """The choice among the rows of a rule."""
@@ -141,7 +141,7 @@ class Rule:
         first = schema.args_schema[0] if schema.args_schema else None
         return first.mesh if isinstance(first, DTensorSpec) else _torch.mesh_of(schema)
 
-    def choose(self, question: Question, terms: Terms) -> Choice:
+    def choose(self, question: Question, terms: Chooser) -> Choice:
         """The answer to a question.
 
         Raises:
@@ -234,7 +234,7 @@ class RowsRule(Rule):
         """The rows of a call that hold whatever the sizes on the ranks are."""
         return self.rows_of(op, args, kwargs, None)
 
-    def choose(self, question: Question, terms: Terms) -> Choice:
+    def choose(self, question: Question, terms: Chooser) -> Choice:
         """See `Rule.choose`."""
         return terms.choose(question, self)
 
@@ -309,7 +309,7 @@ class DecompositionRule(RowsRule):
         """See `Rule.place`."""
         return function_place(_torch.decomposition_of(op))
 
-    def choose(self, question: Question, terms: Terms) -> Choice:
+    def choose(self, question: Question, terms: Chooser) -> Choice:
         """See `Rule.choose`."""
         return declining_the_unexpected(terms.choose, question, self)
 

@@ -8,7 +8,8 @@ from .. import _core
 from .._torch import DTensorSpec, Partial, Placement, Replicate
 from ..errors import ShardpropError
 from ..kinds import is_partial
-from ..policy import OptimalPolicy, Policy
+from ..optimal_policy import OptimalPolicy
+from ..policy import Policy
 from ..policy_settings import TopologyLike, planner_for_plans
 from ..propagator import redistribution
 from ..redistribute_plan import Plan

@@ -17,7 +17,7 @@ from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 import shardprop
 from shardprop.demo.compare import clear_every_cache
 from shardprop.question import Choice, Question
-from shardprop.rules.rule import Terms, TorchRule
+from shardprop.rules.rule import Chooser, TorchRule
 
 from .check import check
 from .compare import compare
@@ -105,7 +105,7 @@ def test_a_step_over_300_parameters_is_decided_like_one_over_its_distinct_elemen
     asked: list[object] = []
     choose = TorchRule.choose
 
-    def counted(rule: TorchRule, question: Question, terms: Terms) -> Choice:
+    def counted(rule: TorchRule, question: Question, terms: Chooser) -> Choice:
         asked.append(question.op)
         return choose(rule, question, terms)
 

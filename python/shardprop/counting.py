@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 from .held_bytes import CacheStats
 from .printing import counted
 
-__all__ = ["Counts", "Recorder", "Stats"]
+__all__ = ["Recorder", "Stats", "ThreadCounts"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Stats:
         return sum(held.bytes for held in self.caches.values())
 
 
-class Counts:
+class ThreadCounts:
     """What one thread counts. A block under it (``with``) is one decision, unless in another."""
 
     __slots__ = (
@@ -90,6 +91,7 @@ class Counts:
         "seconds",
         "strided",
         "strided_fallbacks",
+        "terms",
     )
 
     def __init__(self) -> None:
@@ -97,6 +99,8 @@ class Counts:
         self._start = 0.0
         # Of the latest decision: None, or who decided in the core's place and why (see Asked).
         self.outcome: tuple[str, str] | None = None
+        # What the decisions are made under that this thread carries out; None before the first.
+        self.terms: Any = None
         self.reset()
 
     def reset(self) -> None:
@@ -111,7 +115,7 @@ class Counts:
         self.strided_fallbacks = 0
         self.seconds = 0.0
 
-    def add(self, other: Counts) -> None:
+    def add(self, other: ThreadCounts) -> None:
         """Count what `other` has counted."""
         self.decisions += other.decisions
         self.delegated.update(other.delegated.copy())
@@ -128,7 +132,12 @@ class Counts:
         """Is a decision under way?"""
         return self._depth > 0
 
-    def __enter__(self) -> Counts:
+    @property
+    def inside_another(self) -> bool:
+        """Is the decision under way inside another?"""
+        return self._depth > 1
+
+    def __enter__(self) -> ThreadCounts:
         self._depth += 1
         if self._depth == 1:
             self._start = perf_counter()
@@ -173,14 +182,14 @@ class Recorder:
     def __init__(self) -> None:
         self._lock = threading.RLock()  # reentrant, for signal handlers
         self._of_thread = threading.local()
-        self._living: list[tuple[weakref.ref[threading.Thread], Counts]] = []
-        self._of_the_dead = Counts()
+        self._living: list[tuple[weakref.ref[threading.Thread], ThreadCounts]] = []
+        self._of_the_dead = ThreadCounts()
 
-    def mine(self) -> Counts:
+    def mine(self) -> ThreadCounts:
         """The counts of this thread."""
-        counts: Counts | None = getattr(self._of_thread, "counts", None)
+        counts: ThreadCounts | None = getattr(self._of_thread, "counts", None)
         if counts is None:
-            counts = self._of_thread.counts = Counts()
+            counts = self._of_thread.counts = ThreadCounts()
             with self._lock:
                 self._bury()
                 self._living.append((weakref.ref(threading.current_thread()), counts))
@@ -191,11 +200,18 @@ class Recorder:
         """What this thread does in the block is counted nowhere: it only asks, or stands in for a
         program."""
         before = self.mine()
-        self._of_thread.counts = Counts()
+        aside = self._of_thread.counts = ThreadCounts()
+        aside.terms = before.terms
         try:
             yield
         finally:
             self._of_thread.counts = before
+
+    def terms_of_threads(self) -> list[Any]:
+        """What the threads that live carry out decisions under."""
+        with self._lock:
+            self._bury()
+            return [counts.terms for _, counts in self._living if counts.terms is not None]
 
     def _bury(self) -> None:
         """Keep what threads counted that have ended, and no more of them."""
@@ -225,7 +241,7 @@ class Recorder:
 
     def snapshot(self, caches: dict[str, CacheStats]) -> Stats:
         """The counters now, and what the caches hold."""
-        total = Counts()
+        total = ThreadCounts()
         with self._lock:
             total.add(self._of_the_dead)
             for _, counts in self._living:
