@@ -32,6 +32,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
              "Tell the core torch's placement types and dialect. Called once, on import.");
   register_build(module);
   register_redistribute(module);
+  register_problem(module);
   register_decide(module);
   register_ranking(module);
   register_exact(module);

@@ -20,6 +20,7 @@ void register_exact(pybind11::module_& module);
 void register_graph(pybind11::module_& module);
 void register_metadata(pybind11::module_& module);
 void register_notation(pybind11::module_& module);
+void register_problem(pybind11::module_& module);
 void register_ranking(pybind11::module_& module);
 void register_redistribute(pybind11::module_& module);
 void register_signature(pybind11::module_& module);

@@ -47,6 +47,29 @@ class History:
     def __init__(self) -> None: ...
     def cost(self, mesh: Mesh, src: object, dst: object, force_graph: bool) -> float | None: ...
 
+# What the core is asked about one op. The constructor decodes its arguments, and raises Unsupported
+# and RuleError. A problem holds placements of `rows`, `accepts`, and what `symbolic` returned: none
+# may refer to the problem, which Python's garbage collector does not look into.
+class Problem:
+    def __init__(
+        self,
+        mesh: Mesh,
+        device_mesh: object,
+        rows: object,
+        outputs: int,
+        specs: object,
+        positional: int,
+        options: int,
+        ask_kinds: Callable[[], Sequence[int]],
+        ask_tracing: Callable[[], bool],
+        fixed: Sequence[tuple[int, object]] | None,
+        absent_outputs: Sequence[bool] | None,
+        pinned: Sequence[int],
+        accepts: Callable[[tuple[Any, ...]], bool] | None,
+        symbolic: Callable[[], Any],
+        output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
+    ) -> None: ...
+
 class Region:
     def contains(self, specs: Sequence[object]) -> bool: ...
     @property
@@ -106,40 +129,10 @@ def configure(
     zero_fill_partial: bool,
     compensated_sum: bool,
 ) -> None: ...
-def decide(
-    mesh: Mesh,
-    device_mesh: object,
-    rows: object,
-    outputs: int,
-    specs: object,
-    positional: int,
-    options: int,
-    ask_kinds: Callable[[], Sequence[int]],
-    ask_tracing: Callable[[], bool],
-    fixed: Sequence[tuple[int, object]] | None,
-    absent_outputs: Sequence[bool] | None,
-    pinned: Sequence[int],
-    accepts: Callable[[tuple[Any, ...]], bool] | None,
-    symbolic: Callable[[], Any],
-    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
-) -> tuple[int, tuple[Any, ...], float, list[float], int]: ...
+def decide(problem: Problem) -> tuple[int, tuple[Any, ...], float, list[float], int]: ...
 def rank(
     limit: int,
-    mesh: Mesh,
-    device_mesh: object,
-    rows: object,
-    outputs: int,
-    specs: object,
-    positional: int,
-    options: int,
-    ask_kinds: Callable[[], Sequence[int]],
-    ask_tracing: Callable[[], bool],
-    fixed: Sequence[tuple[int, object]] | None,
-    absent_outputs: Sequence[bool] | None,
-    pinned: Sequence[int],
-    accepts: Callable[[tuple[Any, ...]], bool] | None,
-    symbolic: Callable[[], Any],
-    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
+    problem: Problem,
 ) -> tuple[
     int,
     list[tuple[tuple[int, ...], tuple[Any, ...], float, list[float]]],
@@ -155,39 +148,9 @@ def decide_exactly(
     memory_limit: float,
     output_weight: float,
     weighed_outputs: Sequence[tuple[Sequence[int], int, object | None]] | None,
-    mesh: Mesh,
-    device_mesh: object,
-    rows: object,
-    outputs: int,
-    specs: object,
-    positional: int,
-    options: int,
-    ask_kinds: Callable[[], Sequence[int]],
-    ask_tracing: Callable[[], bool],
-    fixed: Sequence[tuple[int, object]] | None,
-    absent_outputs: Sequence[bool] | None,
-    pinned: Sequence[int],
-    accepts: Callable[[tuple[Any, ...]], bool] | None,
-    symbolic: Callable[[], Any],
-    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
+    problem: Problem,
 ) -> tuple[int, tuple[Any, ...], float, list[float], int, float]: ...
-def region(
-    mesh: Mesh,
-    device_mesh: object,
-    rows: object,
-    outputs: int,
-    specs: object,
-    positional: int,
-    options: int,
-    ask_kinds: Callable[[], Sequence[int]],
-    ask_tracing: Callable[[], bool],
-    fixed: Sequence[tuple[int, object]] | None,
-    absent_outputs: Sequence[bool] | None,
-    pinned: Sequence[int],
-    accepts: Callable[[tuple[Any, ...]], bool] | None,
-    symbolic: Callable[[], Any],
-    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
-) -> Region | None: ...
+def region(problem: Problem) -> Region | None: ...
 def plan(
     mesh: Mesh, src: object, dst: object, force_graph: bool
 ) -> tuple[int, bool, list[tuple[int, Any, Any, list[int]]]]: ...
@@ -221,21 +184,7 @@ def hash_int_pair(first: int, second: int) -> int: ...
 def strategy_table(
     written: Sequence[tuple[int, int]],
     producers: Sequence[Sequence[Sequence[object]]],
-    mesh: Mesh,
-    device_mesh: object,
-    rows: object,
-    outputs: int,
-    specs: object,
-    positional: int,
-    options: int,
-    ask_kinds: Callable[[], Sequence[int]],
-    ask_tracing: Callable[[], bool],
-    fixed: Sequence[tuple[int, object]] | None,
-    absent_outputs: Sequence[bool] | None,
-    pinned: Sequence[int],
-    accepts: Callable[[tuple[Any, ...]], bool] | None,
-    symbolic: Callable[[], Any],
-    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
+    problem: Problem,
 ) -> tuple[NDArray[np.int32], list[tuple[Any, ...]]]: ...
 def price_table(
     model: CostModel,

@@ -194,7 +194,7 @@ class ExactPlanner:
             self._limit,
             weight if weighed is not None else 0.0,
             weighed,
-            *prepared.arguments,
+            prepared.problem,
         )
         if verdict == Verdict.UNREACHABLE:
             raise NotReached("no plan reaches any strategy")

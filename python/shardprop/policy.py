@@ -108,10 +108,9 @@ class OptimalPolicy:
                 does not handle this.
             Exception: as `engine.choose` does.
         """
-        prepared = prepare(question, rule, always_shards=True)
         limit = self.planner.memory_limit
         try:
-            return self.planner.choose(question, prepared)
+            return self.planner.choose(question, prepare(question, rule, always_shards=True))
         except NotReached as reason:
             if self._strict or limit is not None:
                 message = why_no_strategy(question.op, question.operands, limit)

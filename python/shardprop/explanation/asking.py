@@ -136,9 +136,9 @@ class Asked:
 def _decided(question: Question, rule: Any, policy: Policy) -> Decided:
     without = None
     if isinstance(policy, OptimalPolicy):
-        prepared = prepare(question, rule, always_shards=True)
         limit = policy.planner.memory_limit
         try:
+            prepared = prepare(question, rule, always_shards=True)
             return Decided(policy.planner.choose(question, prepared), prepared, policy.planner)
         except NotReached as reason:
             if policy.strict or limit is not None:

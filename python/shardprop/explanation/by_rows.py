@@ -50,7 +50,7 @@ def answer_by_rows(asked: Asked, limit: int) -> Answer:
         decided = asked.decide()
     prepared = asked.prepare() if decided is None else decided.prepared
     planner = None if decided is None else decided.planner
-    ranking = _Ranking(*_core.rank(_MOST_REPRICED if planner else limit, *prepared.arguments))
+    ranking = _Ranking(*_core.rank(_MOST_REPRICED if planner else limit, prepared.problem))
     rows = _rows(ranking, prepared.outputs)
     table = Table(
         asked.question,

@@ -30,7 +30,7 @@ def expand_rows(given: Given, sources: Sequence[Sequence[Layout]], kinds: list[i
     rows = _without_absent(seen.rows(), question.meta)
     prepared = prepare(question, given.rule, rows, seen, kinds=kinds)
     written = _written(question, given.rule, prepared.outputs)
-    table, layouts = _core.strategy_table(written, sources, *prepared.arguments)
+    table, layouts = _core.strategy_table(written, sources, prepared.problem)
     return Numbered(table, prepared.outputs, layouts)
 
 

@@ -21,7 +21,7 @@ from shardprop import ShardingPlaceholder as H
 from shardprop._torch import ShardingPlaceholder
 from shardprop.cost_model import CostModel, GroupCosts, Line
 from shardprop.decision import question_of, rule_of
-from shardprop.engine import Question, prepare
+from shardprop.engine import Arguments, Question, prepare
 from shardprop.metadata import output_meta
 
 from ..custom_ops import ops
@@ -111,14 +111,15 @@ def rows_of(question: Question, rule: Any) -> tuple[list[Row], int]:
 
     Replicating all is always one, and the first. What may be cut may be a plain shard.
     """
-    prepared = prepare(question, rule)
-    given = prepared.arguments[2]
+    seen = Arguments(question, rule)
+    given = seen.rows()
+    outputs = prepare(question, rule, given, seen).outputs
     rows = [
         tuple(S(cell.dim) if isinstance(cell, ShardingPlaceholder) else cell for cell in row)
         for row in given
     ]
-    width = prepared.outputs + len(question.operands)
-    return [(R,) * width, *rows], prepared.outputs
+    width = outputs + len(question.operands)
+    return [(R,) * width, *rows], outputs
 
 
 def question_about(op: Any, *args: Any, **kwargs: Any) -> tuple[Question, Any]:
