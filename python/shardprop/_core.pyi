@@ -1,6 +1,7 @@
 """The compiled core. Private: use the shardprop package."""
 
 from collections.abc import Callable, Sequence
+from enum import IntEnum, IntFlag
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,93 @@ class CostError(ValueError): ...
 
 # Its args: message, position in the text, term, element of a list; each of the last three or None.
 class NotationError(ValueError): ...
+
+# Names, in the order of the core's numbers for them. Steps of plans begin with the collectives.
+COLLECTIVES: tuple[str, ...]
+STEPS: tuple[str, ...]
+REDUCE_OPS: tuple[str, ...]
+DTYPES: tuple[str, ...]
+MEMORY_FORMATS: tuple[str, ...]
+
+# What came of a search.
+class Verdict(IntEnum):
+    FOUND = 0
+    NO_STRATEGY = 1
+    NO_IN_PLACE_STRATEGY = 2
+    UNREACHABLE = 3
+    TOO_LARGE = 4
+
+# What torch does differently for an op and its rule.
+class Option(IntFlag):
+    IN_PLACE = 1
+    ALLOW_UNEVEN = 2
+    PREFERS_NO_REDISTRIBUTE = 4
+    FORCE_GRAPH = 8
+    KEEP_ABSENT = 16
+    ALWAYS_SHARDS = 32
+    ASK_KINDS = 64
+
+# What came of torch's own planning.
+class PlanStatus(IntEnum):
+    FOUND = 0
+    UNREACHABLE = 1
+    NOT_DECODABLE = 2
+
+# What an argument may be.
+class ValueKind(IntFlag):
+    NONE = 1
+    TENSOR = 2
+    TENSORS = 4
+    BOOL = 8
+    INT = 16
+    FLOAT = 32
+    INTS = 64
+    DTYPE = 128
+    FORMAT = 256
+    LAYOUT = 512
+    DEVICE = 1024
+    TEXT = 2048
+    SCALARS = 4096
+    FALSE = 8192
+
+# Kinds of dtypes that an op is known for.
+class Category(IntFlag):
+    BOOL = 1
+    INT = 2
+    FLOAT = 4
+    COMPLEX = 8
+
+# What becomes of the promoted dtype of a pointwise op.
+class Promotion(IntEnum):
+    DEFAULT = 0
+    INT_TO_FLOAT = 1
+    TO_BOOL = 2
+    INT_TO_FLOAT_UNLESS_ROUNDED = 3
+
+# What else is to be known of a pointwise op.
+class PointwiseFlag(IntFlag):
+    IN_PLACE = 1
+    SAME_DTYPE = 2
+    ANY_CAST = 8
+    BOOL_FIRST = 16
+    BACKWARDS = 32
+    UNIFORM = 64
+    NO_DIMS = 128
+    LIMITED = 256
+    BOOL_SECOND = 512
+    ROW_MAJOR = 1024
+
+# The dtype that a reduction gives.
+class ReductionResult(IntEnum):
+    OWN = 0
+    INT_TO_INT64 = 1
+    TO_BOOL = 2
+    TO_INT64 = 3
+
+# What else is to be known of a reduction.
+class ReductionFlag(IntFlag):
+    NO_DIMS_IS_ODD = 1
+    NEVER_NARROWS = 2
 
 class Mesh:
     def __init__(
@@ -113,18 +201,19 @@ class ClosedForm:
         names: Sequence[str],
         masks: Sequence[int],
         defaults: list[tuple[Any, ...]],
-        options: int,
+        *,
+        each_element: bool,
+        returns_nothing: bool,
+        needs_device: bool,
     ) -> None: ...
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
 def build_config() -> dict[str, Any]: ...
-def value_kinds() -> dict[str, int]: ...
 def configure_metadata(
     types: dict[str, object], dtypes: Sequence[object], formats: Sequence[object]
 ) -> None: ...
 def configure(
     types: dict[str, object],
-    reduce_ops: Sequence[tuple[str, int]],
     read_size: Callable[[object], tuple[int, str]],
     zero_fill_partial: bool,
     compensated_sum: bool,

@@ -140,8 +140,7 @@ IS_215_OR_LATER = hasattr(
     _redistribute.DTensorRedistributePlanner, "_get_shard_to_partial_target_states"
 )
 
-# In the order of the core's numbers for them.
-REDUCE_OPS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")
+REDUCE_OPS = _core.REDUCE_OPS
 
 _core.configure(
     {
@@ -156,7 +155,6 @@ _core.configure(
         "layout": torch.layout,
         "memory_format": torch.memory_format,
     },
-    [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in REDUCE_OPS],
     read_size=read_size,
     zero_fill_partial=IS_215_OR_LATER,
     compensated_sum=sys.version_info >= (3, 12),

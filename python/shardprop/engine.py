@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from . import _core, _torch
+from ._core import Option, Verdict
 from ._torch import DeviceMesh, DTensorSpec, OpOverload, Placement, TensorMeta
 from .kinds import has_strided, shard_kinds
 from .meshes import core_mesh
@@ -24,7 +24,6 @@ __all__ = [
     "OutputMeta",
     "Prepared",
     "Question",
-    "Verdict",
     "answer",
     "choose",
     "chosen",
@@ -38,20 +37,15 @@ Look = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[s
 
 OutputMeta = TensorMeta | Sequence[TensorMeta | None] | None
 
-# The bits of csrc/bindings/bound_problem.cpp.
-_IN_PLACE, _ALLOW_UNEVEN, _PREFERS_NO_REDISTRIBUTE, _FORCE_GRAPH = (1 << bit for bit in range(4))
-_KEEP_ABSENT, _ALWAYS_SHARDS, _ASK_KINDS = (1 << bit for bit in range(4, 7))
-
-
-class Verdict(IntEnum):
-    """What came of a search, with the numbers of csrc/core/problem.h."""
-
-    FOUND = 0
-    NO_STRATEGY = 1
-    NO_IN_PLACE_STRATEGY = 2
-    UNREACHABLE = 3
-    TOO_LARGE = 4
-
+# Plain ints: what an IntFlag adds up, or an IntEnum compares, takes a microsecond.
+_IN_PLACE = int(Option.IN_PLACE)
+_ALLOW_UNEVEN = int(Option.ALLOW_UNEVEN)
+_PREFERS_NO_REDISTRIBUTE = int(Option.PREFERS_NO_REDISTRIBUTE)
+_FORCE_GRAPH = int(Option.FORCE_GRAPH)
+_KEEP_ABSENT = int(Option.KEEP_ABSENT)
+_ALWAYS_SHARDS = int(Option.ALWAYS_SHARDS)
+_ASK_KINDS = int(Option.ASK_KINDS)
+_FOUND = int(Verdict.FOUND)
 
 _VERDICTS: dict[int, str] = {
     Verdict.NO_STRATEGY: "no strategy passes torch's filters",
@@ -59,9 +53,6 @@ _VERDICTS: dict[int, str] = {
     Verdict.UNREACHABLE: "torch's planner finds no path",
     Verdict.TOO_LARGE: "search too large",
 }
-
-_FOUND = int(Verdict.FOUND)  # a plain int is compared several times faster
-
 
 _NUMBERS = {bool, int, float, complex}
 

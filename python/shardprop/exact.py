@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import _core, _torch
 from ._torch import DeviceMesh, DTensorSpec, Placement, Replicate, TensorMeta
 from .bounded import BoundedMap
-from .engine import Choice, Prepared, Question, Verdict, chosen
+from .engine import Choice, Prepared, Question, chosen
 from .errors import ShardpropError
 from .mesh_models import MeshModels
 from .plans import Layout, Step
@@ -196,7 +196,7 @@ class ExactPlanner:
             weighed,
             prepared.problem,
         )
-        if verdict == Verdict.UNREACHABLE:
+        if verdict == _core.Verdict.UNREACHABLE:
             raise NotReached("no plan reaches any strategy")
         choice = chosen(prepared, verdict, placements, cost, operand_costs, nodes)
         return choice._replace(output_cost=later, minds_order=True)

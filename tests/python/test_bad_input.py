@@ -213,7 +213,7 @@ class Fuzzer:
             outputs,
             [self.spec(2) for _ in range(operands)],
             operands,
-            self._random.randrange(64),
+            self._random.randrange(2 * max(_core.Option)),
             lambda: [0, 2],
             lambda: False,
             self._random.choice([None, None, None, [(0, self.spec(1))]]),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._torch import DTensorSpec, Placement
-from ..engine import Choice, NoStrategyError, Prepared, Verdict
+from ..engine import Choice, NoStrategyError, Prepared
 from ..exact import ExactPlanner
 from ..weighed import weighed_outputs
 from .asking import Answer, Asked, Decided, output_names
@@ -205,7 +205,7 @@ def _picoseconds(us: float) -> float:
 
 
 def _none(ranking: _Ranking) -> str:
-    if ranking.verdict == Verdict.UNREACHABLE:
+    if ranking.verdict == _core.Verdict.UNREACHABLE:
         return "torch's planner finds no path from where the operands are."
     return (
         f"No strategy is valid: of {ranking.considered} combinations of rows every one was dropped "
