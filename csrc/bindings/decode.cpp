@@ -79,8 +79,7 @@ py::tuple as_tuple(py::handle object, const char* otherwise) {
 
 const Environment& environment() { return mutable_environment(); }
 
-void configure(py::dict types, std::vector<std::pair<std::string, std::uint64_t>> reduce_ops,
-               py::object read_size, bool zero_fill_partial, bool compensated_sum) {
+void configure(py::dict types, py::object read_size, bool zero_fill_partial, bool compensated_sum) {
   Environment next;
   next.replicate_type = types["Replicate"];
   next.shard_type = types["Shard"];
@@ -95,12 +94,8 @@ void configure(py::dict types, std::vector<std::pair<std::string, std::uint64_t>
   next.read_size = std::move(read_size);
   next.replicate = next.replicate_type();
   for (int d = 0; d < 32; ++d) next.shards.push_back(next.shard_type(d));
-  for (auto& [name, hash] : reduce_ops) {
-    next.reduce_ops.push_back(name);
-    next.reduce_op_hashes.push_back(hash);
-  }
-  if (next.reduce_ops.size() != kFirstUnknownOp) {
-    throw std::invalid_argument("Expected the reduce ops of placement.h, in their order.");
+  for (const char* name : kReduceOpNames) {
+    next.reduce_op_hashes.push_back(static_cast<std::uint64_t>(py::hash(py::str(name))));
   }
   next.dialect = {zero_fill_partial, compensated_sum};
   mutable_environment() = std::move(next);
@@ -109,15 +104,14 @@ void configure(py::dict types, std::vector<std::pair<std::string, std::uint64_t>
 std::uint16_t Decoder::reduce_op(py::handle partial) {
   const py::object op = attribute(partial, names().reduce_op);
   if (!PyUnicode_Check(op.ptr())) throw Unsupported("reduce op that is no string");
-  const auto& known = environment().reduce_ops;
-  for (std::size_t i = 0; i < known.size(); ++i) {
-    if (PyUnicode_CompareWithASCIIString(op.ptr(), known[i].c_str()) == 0) {
+  for (std::size_t i = 0; i < kReduceOpNames.size(); ++i) {
+    if (PyUnicode_CompareWithASCIIString(op.ptr(), kReduceOpNames[i]) == 0) {
       return static_cast<std::uint16_t>(i);
     }
   }
   const auto name = op.cast<std::string>();
   const auto found = std::find(extra_ops_.begin(), extra_ops_.end(), name);
-  const auto id = known.size() + static_cast<std::size_t>(found - extra_ops_.begin());
+  const auto id = kReduceOpNames.size() + static_cast<std::size_t>(found - extra_ops_.begin());
   if (found == extra_ops_.end()) {
     if (extra_hashes_.empty()) extra_hashes_ = environment().reduce_op_hashes;
     extra_ops_.push_back(name);
@@ -373,7 +367,7 @@ py::object placement_object(Placement placement, py::handle src, py::handle dst,
     if (py::object found = restore(spec, placement, decoder)) return found;
   }
   if (placement.is_strided()) return filled_object(placement);
-  return environment().partial_type(environment().reduce_ops.at(placement.reduce_op()));
+  return environment().partial_type(kReduceOpNames.at(placement.reduce_op()));
 }
 
 }  // namespace shardprop::bindings

@@ -33,13 +33,11 @@ struct Environment {
   py::object read_size;            // what a size is that is no int: see configure in _core.pyi
   py::object replicate;            // an instance, for rows the core adds
   std::vector<py::object> shards;  // Shard(0), Shard(1), ...: for placeholders
-  std::vector<std::string> reduce_ops;
   std::vector<std::uint64_t> reduce_op_hashes;
   Dialect dialect;
 };
 [[nodiscard]] const Environment& environment();
-void configure(py::dict types, std::vector<std::pair<std::string, std::uint64_t>> reduce_ops,
-               py::object read_size, bool zero_fill_partial, bool compensated_sum);
+void configure(py::dict types, py::object read_size, bool zero_fill_partial, bool compensated_sum);
 
 struct DecodedSpec {
   Layout layout;

@@ -27,11 +27,13 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   });
   py::register_exception<RuleError>(module, "RuleError", PyExc_ValueError);
   py::register_exception<CostError>(module, "CostError", PyExc_ValueError);
-  module.def("configure", &configure, py::arg("types"), py::arg("reduce_ops"), py::arg("read_size"),
+  module.def("configure", &configure, py::arg("types"), py::arg("read_size"),
              py::arg("zero_fill_partial"), py::arg("compensated_sum"),
              "Tell the core torch's placement types and dialect. Called once, on import.");
   register_build(module);
+  register_names(module);
   register_redistribute(module);
+  register_problem(module);
   register_decide(module);
   register_ranking(module);
   register_exact(module);

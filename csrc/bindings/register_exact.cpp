@@ -170,9 +170,10 @@ py::tuple price_foreign_steps(const BoundCostModel& bound, py::handle src, py::h
 }
 
 // Outputs that are weighed: (shape, bytes of an element, the spec that its consumer wants or None).
-std::vector<WeighedOutput> decode_outputs(Decoder& decoder, py::handle outputs) {
+std::vector<WeighedOutput> decode_outputs(const Decoder& known, py::handle outputs) {
   std::vector<WeighedOutput> decoded;
   if (outputs.is_none()) return decoded;
+  Decoder decoder = known;
   for (const py::handle output : outputs) {
     const auto [shape, itemsize, consumer] =
         output.cast<std::tuple<std::vector<std::int64_t>, std::int64_t, py::object>>();
@@ -186,23 +187,24 @@ std::vector<WeighedOutput> decode_outputs(Decoder& decoder, py::handle outputs) 
 }
 
 py::tuple decide_bound(const BoundCostModel& model, double memory_limit, double output_weight,
-                       py::handle outputs, BoundProblem& bound) {
-  if (bound.symbolic) throw Unsupported("symbolic shape under policy optimal");
-  if (bound.problem.mesh.ndim != model.model.ndim) {
+                       py::handle outputs, const BoundProblem& bound) {
+  if (bound.is_symbolic()) throw Unsupported("symbolic shape under policy optimal");
+  const Problem& problem = bound.problem();
+  if (problem.mesh.ndim != model.model.ndim) {
     throw Unsupported("cost model of another mesh");
   }
   ExactTerms terms{model.model, memory_limit, &model.cache, output_weight, {}};
-  if (output_weight != 0.0) terms.outputs = decode_outputs(bound.decoder, outputs);
-  if (terms.outputs.size() > static_cast<std::size_t>(bound.problem.table.outputs)) {
+  if (output_weight != 0.0) terms.outputs = decode_outputs(bound.decoder(), outputs);
+  if (terms.outputs.size() > static_cast<std::size_t>(problem.table.outputs)) {
     throw std::invalid_argument("Expected at most as many weighed outputs as outputs.");
   }
-  const ExactDecision exact = decide_exactly(bound.problem, terms);
+  const ExactDecision exact = decide_exactly(problem, terms);
   const Decision& decision = exact.decision;
+  const int verdict = static_cast<int>(decision.verdict);
   if (decision.verdict != Verdict::kFound) {
-    return py::make_tuple(static_cast<int>(decision.verdict), py::none(), py::none(), py::none(),
-                          decision.nodes, 0.0);
+    return py::make_tuple(verdict, py::none(), py::none(), py::none(), decision.nodes, 0.0);
   }
-  return py::make_tuple(0, bound.placements(decision.rows), decision.cost,
+  return py::make_tuple(verdict, bound.placements(decision.rows), decision.cost,
                         py::cast(decision.operand_costs), decision.nodes, exact.output_cost);
 }
 
@@ -222,9 +224,8 @@ void register_exact(py::module_& module) {
              py::arg("memory_limit"));
   module.def("price_steps_of", &price_foreign_steps, py::arg("model"), py::arg("src"),
              py::arg("dst"), py::arg("steps"));
-  define_question<const BoundCostModel&, double, double, py::handle>(
-      module, "decide_exactly", &decide_bound, py::arg("model"), py::arg("memory_limit"),
-      py::arg("output_weight"), py::arg("weighed_outputs"));
+  module.def("decide_exactly", &decide_bound, py::arg("model"), py::arg("memory_limit"),
+             py::arg("output_weight"), py::arg("weighed_outputs"), py::arg("problem"));
 }
 
 }  // namespace shardprop::bindings

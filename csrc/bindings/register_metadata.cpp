@@ -262,15 +262,17 @@ struct Slot {
   std::optional<Value> otherwise;  // none: must be given
 };
 
-enum Option : unsigned { kEachElement = 1, kReturnsNothing = 2, kNeedsDevice = 4 };
-
 // One op: its family with parameters, and its schema.
 class ClosedForm {
  public:
   ClosedForm(const std::string& family, std::vector<std::int64_t> params,
              const std::vector<std::string>& names, const std::vector<unsigned>& masks,
-             const py::list& defaults, unsigned options)
-      : family_(find_family(family)), params_(std::move(params)), options_(options) {
+             const py::list& defaults, bool each_element, bool returns_nothing, bool needs_device)
+      : family_(find_family(family)),
+        params_(std::move(params)),
+        each_element_(each_element),
+        returns_nothing_(returns_nothing),
+        needs_device_(needs_device) {
     if (family_ == nullptr) throw py::key_error("no family of ops is called " + family);
     if (names.size() != masks.size() || names.size() != py::len(defaults)) {
       throw std::invalid_argument("Expected a name, a mask and a default per slot.");
@@ -302,10 +304,10 @@ class ClosedForm {
     if (!read(args, kwargs, pools)) return {};
     Call call{pools.values, pools.tensors, pools.integers, pools.scalars,
               params_,      default_dtype, Device::kOther};
-    if ((options_ & kNeedsDevice) != 0) call.device = device(pools);
-    if ((options_ & kEachElement) != 0) return each_element(call);
+    if (needs_device_) call.device = device(pools);
+    if (each_element_) return each_element(call);
     if (!shardprop::answer(family_, call)) return {};
-    if ((options_ & kReturnsNothing) != 0) return py::none();
+    if (returns_nothing_) return py::none();
     return as_python(call);
   }
 
@@ -347,7 +349,7 @@ class ClosedForm {
     }
     if (!length || *length == 0) return {};
     std::vector<Value> values(call.values.begin(), call.values.end());
-    py::list all((options_ & kReturnsNothing) != 0 ? 0 : *length);
+    py::list all(returns_nothing_ ? 0 : *length);
     Call element{values,      call.tensors,       call.integers, call.scalars,
                  call.params, call.default_dtype, call.device};
     for (std::uint32_t i = 0; i < *length; ++i) {
@@ -362,24 +364,24 @@ class ClosedForm {
       }
       element.outputs.clear();
       if (!shardprop::answer(family_, element)) return {};
-      if ((options_ & kReturnsNothing) == 0) all[i] = as_python(element.outputs.front());
+      if (!returns_nothing_) all[i] = as_python(element.outputs.front());
     }
-    if ((options_ & kReturnsNothing) != 0) return py::none();
+    if (returns_nothing_) return py::none();
     return all;
   }
 
   Family family_;
   std::vector<std::int64_t> params_;
-  unsigned options_;
+  bool each_element_, returns_nothing_, needs_device_;
   std::vector<Slot> slots_;
   Pools own_;
 };
 
 void configure_metadata(const py::dict& types, std::vector<py::object> dtypes,
                         std::vector<py::object> formats) {
-  if (dtypes.size() != kDTypes || formats.size() != 4) {
+  if (dtypes.size() != kDTypeNames.size() || formats.size() != kFormatNames.size()) {
     throw std::invalid_argument(
-        "Expected the dtypes and formats of tensor_meta.h, in their order.");
+        "Expected the dtypes and memory formats that the core names, in their order.");
   }
   Torch& all = torch();
   all.spec_type = types["DTensorSpec"];
@@ -393,25 +395,6 @@ void configure_metadata(const py::dict& types, std::vector<py::object> dtypes,
   all.formats = std::move(formats);
 }
 
-py::dict value_kinds() {
-  py::dict kinds;
-  kinds["none"] = unsigned{kNone};
-  kinds["tensor"] = unsigned{kTensor};
-  kinds["tensors"] = unsigned{kTensorList};
-  kinds["bool"] = unsigned{kBool};
-  kinds["int"] = unsigned{kInt};
-  kinds["float"] = unsigned{kFloat};
-  kinds["ints"] = unsigned{kIntList};
-  kinds["dtype"] = unsigned{kDTypeValue};
-  kinds["format"] = unsigned{kFormatValue};
-  kinds["layout"] = unsigned{kLayout};
-  kinds["device"] = unsigned{kDevice};
-  kinds["text"] = unsigned{kText};
-  kinds["false"] = unsigned{kFalse};
-  kinds["scalars"] = unsigned{kScalarList};
-  return kinds;
-}
-
 }  // namespace
 
 void register_metadata(py::module_& module) {
@@ -420,11 +403,11 @@ void register_metadata(py::module_& module) {
              "Tell the core torch's types, dtypes and memory formats. Called once, on import.");
   py::class_<ClosedForm>(module, "ClosedForm", "An op's output metadata from its operands' alone.")
       .def(py::init<const std::string&, std::vector<std::int64_t>, const std::vector<std::string>&,
-                    const std::vector<unsigned>&, const py::list&, unsigned>(),
+                    const std::vector<unsigned>&, const py::list&, bool, bool, bool>(),
            py::arg("family"), py::arg("params"), py::arg("names"), py::arg("masks"),
-           py::arg("defaults"), py::arg("options"))
+           py::arg("defaults"), py::kw_only(), py::arg("each_element"), py::arg("returns_nothing"),
+           py::arg("needs_device"))
       .def("__call__", &ClosedForm::operator(), py::arg("args"), py::arg("kwargs"));
-  module.def("value_kinds", &value_kinds, "The bits of what an argument may be, by name.");
 }
 
 }  // namespace shardprop::bindings

@@ -34,7 +34,7 @@ py::tuple row_numbers(const Rows& rows, int count) {
 py::list as_python(const std::vector<Strategy>& best, const BoundProblem& bound) {
   py::list strategies;
   for (const Strategy& strategy : best) {
-    strategies.append(py::make_tuple(row_numbers(strategy.rows, bound.problem.mesh.ndim),
+    strategies.append(py::make_tuple(row_numbers(strategy.rows, bound.problem().mesh.ndim),
                                      bound.placements(strategy.rows), strategy.cost,
                                      py::cast(strategy.operand_costs)));
   }
@@ -54,9 +54,9 @@ py::list as_python(const std::vector<Refused>& refused) {
 // The rows after expansion: (the row of the rule that each came from, its placements).
 py::list table_of(const BoundProblem& bound) {
   py::list rows;
-  const RowTable& table = bound.problem.table;
+  const RowTable& table = bound.problem().table;
   for (int row = 0; row < table.rows(); ++row) {
-    const int source = bound.expansion.source[static_cast<std::size_t>(row)] - bound.added_row;
+    const int source = bound.source(row);
     py::tuple cells(table.width());
     for (int p = 0; p < table.width(); ++p) {
       const bool absent = table.at(row, p).kind == Kind::kAbsent;
@@ -68,8 +68,8 @@ py::list table_of(const BoundProblem& bound) {
 }
 
 py::tuple rank_bound(std::size_t limit, const BoundProblem& bound) {
-  if (bound.symbolic) throw Unsupported("symbolic shape");
-  const Ranking ranking = rank(bound.problem, limit);
+  if (bound.is_symbolic()) throw Unsupported("symbolic shape");
+  const Ranking ranking = rank(bound.problem(), limit);
   return py::make_tuple(static_cast<int>(ranking.verdict), as_python(ranking.best, bound),
                         ranking.valid, ranking.considered, as_python(ranking.refused),
                         table_of(bound), ranking.ties, ranking.turned_down);
@@ -78,7 +78,7 @@ py::tuple rank_bound(std::size_t limit, const BoundProblem& bound) {
 }  // namespace
 
 void register_ranking(py::module_& module) {
-  define_question<std::size_t>(module, "rank", &rank_bound, py::arg("limit"));
+  module.def("rank", &rank_bound, py::arg("limit"), py::arg("problem"));
 }
 
 }  // namespace shardprop::bindings

@@ -62,10 +62,11 @@ class BoundRegion {
   Region region_;
 };
 
-py::object region_bound(BoundProblem& bound) {
+py::object region_bound(const BoundProblem& bound) {
   // What has no region is not even decided for it.
-  if (bound.symbolic || bound.has_history || bound.problem.accepts) return py::none();
-  auto region = region_of(bound.problem, decide(bound.problem));
+  const Problem& problem = bound.problem();
+  if (bound.is_symbolic() || bound.has_history() || problem.accepts) return py::none();
+  auto region = region_of(problem, decide(problem));
   if (!region) return py::none();
   return py::cast(BoundRegion(std::move(*region)));
 }
@@ -76,7 +77,7 @@ void register_region(py::module_& module) {
   py::class_<BoundRegion>(module, "Region")
       .def("contains", &BoundRegion::contains, py::arg("specs"))
       .def_property_readonly("nbytes", &BoundRegion::bytes);
-  define_question(module, "region", &region_bound);
+  module.def("region", &region_bound, py::arg("problem"));
 }
 
 }  // namespace shardprop::bindings

@@ -32,7 +32,7 @@ std::vector<Layout> decode_layouts(Decoder& decoder, py::handle layouts, int mes
 }
 
 py::tuple layout_of(const StrategyTable::Example& example, const BoundProblem& bound) {
-  const int mesh_dims = bound.problem.mesh.ndim;
+  const int mesh_dims = bound.problem().mesh.ndim;
   py::tuple over_mesh(mesh_dims);
   for (int m = 0; m < mesh_dims; ++m) {
     over_mesh[m] = bound.object(example.rows[m], example.position);
@@ -42,25 +42,27 @@ py::tuple layout_of(const StrategyTable::Example& example, const BoundProblem& b
 
 // (numbers of layouts [strategies, outputs and operands], the layouts by their numbers).
 py::tuple table_of(const std::vector<std::pair<int, int>>& written, py::handle producers,
-                   BoundProblem& bound) {
-  if (bound.symbolic) throw Unsupported("symbolic shape");
+                   const BoundProblem& bound) {
+  const Problem& problem = bound.problem();
+  if (bound.is_symbolic()) throw Unsupported("symbolic shape");
   StrategyTerms terms;
   for (const auto& [output, operand] : written) {
-    if (output < 0 || output >= bound.problem.table.outputs || operand < 0 ||
-        operand >= bound.problem.table.inputs) {
+    if (output < 0 || output >= problem.table.outputs || operand < 0 ||
+        operand >= problem.table.inputs) {
       throw std::invalid_argument("Expected numbers of an output and an operand.");
     }
     terms.written.push_back({output, operand});
   }
+  Decoder decoder = bound.decoder();
   for (const py::handle layouts : producers) {
-    terms.producers.push_back(decode_layouts(bound.decoder, layouts, bound.problem.mesh.ndim));
+    terms.producers.push_back(decode_layouts(decoder, layouts, problem.mesh.ndim));
   }
-  if (terms.producers.size() != bound.problem.operands.size()) {
+  if (terms.producers.size() != problem.operands.size()) {
     throw std::invalid_argument("Expected layouts of each operand.");
   }
-  const StrategyTable table = strategy_table(bound.problem, terms);
+  const StrategyTable table = strategy_table(problem, terms);
   if (table.too_large) throw Unsupported("more than a million strategies");
-  const auto width = static_cast<py::ssize_t>(bound.problem.table.width());
+  const auto width = static_cast<py::ssize_t>(problem.table.width());
   py::array_t<std::int32_t> numbers({static_cast<py::ssize_t>(table.strategies), width});
   std::copy(table.layouts.begin(), table.layouts.end(), numbers.mutable_data());
   py::list layouts;
@@ -89,8 +91,8 @@ py::array_t<double> prices_between(const BoundCostModel& bound, py::handle spec,
 }  // namespace
 
 void register_strategies(py::module_& module) {
-  define_question<const std::vector<std::pair<int, int>>&, py::handle>(
-      module, "strategy_table", &table_of, py::arg("written"), py::arg("producers"));
+  module.def("strategy_table", &table_of, py::arg("written"), py::arg("producers"),
+             py::arg("problem"));
   module.def("price_table", &prices_between, py::arg("model"), py::arg("spec"), py::arg("sources"),
              py::arg("targets"), py::arg("memory_limit"));
 }

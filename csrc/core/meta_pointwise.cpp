@@ -1,6 +1,7 @@
 // Elementwise ops: shapes broadcast, dtypes promote, strides follow the operands.
 #include "meta_families.h"
 #include "meta_layout.h"
+#include "meta_params.h"
 
 namespace shardprop {
 namespace {
@@ -15,20 +16,7 @@ enum Param : int {
   kAlphaSlot,  // a number that must not be of a higher kind than the result; -1: none
 };
 
-enum Promotion : int { kDefault, kIntToFloat, kToBool, kIntToFloatUnlessRounded };
-
-enum Flag : unsigned {
-  kInPlace = 1,
-  kSameDType = 2,   // all dtypes must be equal already
-  kAnyCast = 8,     // in place: whatever the dtype, it is converted
-  kBoolFirst = 16,  // the first operand is a mask
-  kUniform = 64,    // all tensors must have one dense layout, or be row-major
-  kNoDims = 128,    // a second operand must have no dims
-  kLimited = 256,   // some operand but the first must be there
-  kBoolSecond = 512,
-  kRowMajor = 1024,  // all tensors must be row-major
-  kBackwards = 32,   // the iterator has the operands in the other order
-};
+using namespace pointwise_params;
 
 // torch.result_type, with the operands in the three ranks it knows.
 class ResultType {

@@ -1,10 +1,11 @@
 // Reductions: new contiguous outputs with the reduced dims gone, or of size 1.
 #include "meta_families.h"
+#include "meta_params.h"
 
 namespace shardprop {
 namespace {
 
-// The parameters, in their order; python/shardprop/closed_forms/reductions.py writes them.
+// The parameters, in their order; python/shardprop/closed_forms/tensors.py writes them.
 enum Param : int {
   kDimSlot,      // -1: every dim is reduced
   kKeepDimSlot,  // -1: they go
@@ -15,12 +16,7 @@ enum Param : int {
   kFlags,
 };
 
-enum Result : int { kOwn, kIntToInt64, kToBool, kToInt64 };
-
-enum Flag : unsigned {
-  kNeverNarrows = 2,  // the dtype asked for must hold what the tensor's does
-  kNoDimsIsOdd = 1,   // an empty list of dims does not mean all of them
-};
+using namespace reduction_params;
 
 // The dims to reduce, as bits.
 std::optional<unsigned> reduced_dims(const Call& call, int ndim) {

@@ -2,6 +2,7 @@
 // one integer; nothing here knows the Python object it came from.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <string>
@@ -61,7 +62,7 @@ inline Placement placeholder(int dim) {
   return {Kind::kPlaceholder, static_cast<std::uint8_t>(dim), 0, 0};
 }
 
-// Reduce ops that torch's Partial executes, in the order of their ids; others get ids above these.
+// Reduce ops that torch's Partial executes; others get ids above these.
 enum ReduceOp : std::uint16_t {
   kSum,
   kAvg,
@@ -73,6 +74,9 @@ enum ReduceOp : std::uint16_t {
   kBxor,
   kFirstUnknownOp
 };
+// As torch calls them, in the order above.
+inline constexpr std::array<const char*, kFirstUnknownOp> kReduceOpNames = {
+    "sum", "avg", "product", "min", "max", "band", "bor", "bxor"};
 
 // May one tensor hold both kinds of Partial? torch allows sum with avg, of one class, and no other
 // pair (expand_to_full_mesh_op_strategy, assert_no_mixed_partial_types).

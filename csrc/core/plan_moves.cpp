@@ -285,8 +285,9 @@ void MoveTable::add(const Work& work, State to) {
 }
 
 const char* name_of(MoveKind kind) {
-  constexpr const char* kNames[] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all",
-                                    "permute",    "chunk",          "partition",  "zero_fill"};
+  constexpr const char* kNames[kMoveKinds] = {"all_gather", "reduce_scatter", "all_reduce",
+                                              "all_to_all", "permute",        "chunk",
+                                              "partition",  "zero_fill"};
   return kNames[static_cast<int>(kind)];
 }
 

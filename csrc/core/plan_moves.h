@@ -20,6 +20,7 @@ enum class MoveKind : std::uint8_t {
   kPartition,
   kZeroFill,
 };
+inline constexpr int kMoveKinds = 8;
 
 struct PlannedMove {
   MoveKind kind = MoveKind::kChunk;

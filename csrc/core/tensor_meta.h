@@ -58,7 +58,6 @@ class Dims {
   std::array<std::int64_t, kMaxTensorDims> values_;
 };
 
-// In the order in which python/shardprop/closed_forms names them to the binding.
 enum class DType : std::uint8_t {
   kBool,
   kUInt8,
@@ -76,6 +75,10 @@ enum class DType : std::uint8_t {
 };
 inline constexpr int kOperandDTypes = 12;
 inline constexpr int kDTypes = 13;
+// As torch calls them, in the order above.
+inline constexpr std::array<const char*, kDTypes> kDTypeNames = {
+    "bool",     "uint8",   "int8",    "int16",     "int32",      "int64", "float16",
+    "bfloat16", "float32", "float64", "complex64", "complex128", "uint64"};
 
 [[nodiscard]] inline bool is_complex(DType dtype) {
   return dtype == DType::kComplexFloat || dtype == DType::kComplexDouble;
@@ -132,6 +135,9 @@ inline constexpr std::int64_t kMostElements = std::int64_t{1} << 53;
 [[nodiscard]] bool is_row_major(const TensorMeta& tensor);
 
 enum class Format : std::uint8_t { kContiguous, kPreserve, kChannelsLast, kChannelsLast3d };
+// As torch calls them, in the order above.
+inline constexpr std::array<const char*, 4> kFormatNames = {"contiguous_format", "preserve_format",
+                                                            "channels_last", "channels_last_3d"};
 // The format that strides look most like (Tensor.suggest_memory_format); never kPreserve.
 [[nodiscard]] Format suggested_format(const TensorMeta& tensor);
 // Strides of a new tensor in a format; none where the number of dims does not fit it.

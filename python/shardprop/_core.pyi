@@ -1,6 +1,7 @@
 """The compiled core. Private: use the shardprop package."""
 
 from collections.abc import Callable, Sequence
+from enum import IntEnum, IntFlag
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,93 @@ class CostError(ValueError): ...
 
 # Its args: message, position in the text, term, element of a list; each of the last three or None.
 class NotationError(ValueError): ...
+
+# Names, in the order of the core's numbers for them. Steps of plans begin with the collectives.
+COLLECTIVES: tuple[str, ...]
+STEPS: tuple[str, ...]
+REDUCE_OPS: tuple[str, ...]
+DTYPES: tuple[str, ...]
+MEMORY_FORMATS: tuple[str, ...]
+
+# What came of a search.
+class Verdict(IntEnum):
+    FOUND = 0
+    NO_STRATEGY = 1
+    NO_IN_PLACE_STRATEGY = 2
+    UNREACHABLE = 3
+    TOO_LARGE = 4
+
+# What torch does differently for an op and its rule.
+class Option(IntFlag):
+    IN_PLACE = 1
+    ALLOW_UNEVEN = 2
+    PREFERS_NO_REDISTRIBUTE = 4
+    FORCE_GRAPH = 8
+    KEEP_ABSENT = 16
+    ALWAYS_SHARDS = 32
+    ASK_KINDS = 64
+
+# What came of torch's own planning.
+class PlanStatus(IntEnum):
+    FOUND = 0
+    UNREACHABLE = 1
+    NOT_DECODABLE = 2
+
+# What an argument may be.
+class ValueKind(IntFlag):
+    NONE = 1
+    TENSOR = 2
+    TENSORS = 4
+    BOOL = 8
+    INT = 16
+    FLOAT = 32
+    INTS = 64
+    DTYPE = 128
+    FORMAT = 256
+    LAYOUT = 512
+    DEVICE = 1024
+    TEXT = 2048
+    SCALARS = 4096
+    FALSE = 8192
+
+# Kinds of dtypes that an op is known for.
+class Category(IntFlag):
+    BOOL = 1
+    INT = 2
+    FLOAT = 4
+    COMPLEX = 8
+
+# What becomes of the promoted dtype of a pointwise op.
+class Promotion(IntEnum):
+    DEFAULT = 0
+    INT_TO_FLOAT = 1
+    TO_BOOL = 2
+    INT_TO_FLOAT_UNLESS_ROUNDED = 3
+
+# What else is to be known of a pointwise op.
+class PointwiseFlag(IntFlag):
+    IN_PLACE = 1
+    SAME_DTYPE = 2
+    ANY_CAST = 8
+    BOOL_FIRST = 16
+    BACKWARDS = 32
+    UNIFORM = 64
+    NO_DIMS = 128
+    LIMITED = 256
+    BOOL_SECOND = 512
+    ROW_MAJOR = 1024
+
+# The dtype that a reduction gives.
+class ReductionResult(IntEnum):
+    OWN = 0
+    INT_TO_INT64 = 1
+    TO_BOOL = 2
+    TO_INT64 = 3
+
+# What else is to be known of a reduction.
+class ReductionFlag(IntFlag):
+    NO_DIMS_IS_ODD = 1
+    NEVER_NARROWS = 2
 
 class Mesh:
     def __init__(
@@ -46,6 +134,29 @@ class CostModel:
 class History:
     def __init__(self) -> None: ...
     def cost(self, mesh: Mesh, src: object, dst: object, force_graph: bool) -> float | None: ...
+
+# What the core is asked about one op. The constructor decodes its arguments, and raises Unsupported
+# and RuleError. A problem holds placements of `rows`, `accepts`, and what `symbolic` returned: none
+# may refer to the problem, which Python's garbage collector does not look into.
+class Problem:
+    def __init__(
+        self,
+        mesh: Mesh,
+        device_mesh: object,
+        rows: object,
+        outputs: int,
+        specs: object,
+        positional: int,
+        options: int,
+        ask_kinds: Callable[[], Sequence[int]],
+        ask_tracing: Callable[[], bool],
+        fixed: Sequence[tuple[int, object]] | None,
+        absent_outputs: Sequence[bool] | None,
+        pinned: Sequence[int],
+        accepts: Callable[[tuple[Any, ...]], bool] | None,
+        symbolic: Callable[[], Any],
+        output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
+    ) -> None: ...
 
 class Region:
     def contains(self, specs: Sequence[object]) -> bool: ...
@@ -90,7 +201,10 @@ class ClosedForm:
         names: Sequence[str],
         masks: Sequence[int],
         defaults: list[tuple[Any, ...]],
-        options: int,
+        *,
+        each_element: bool,
+        returns_nothing: bool,
+        needs_device: bool,
     ) -> None: ...
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
@@ -101,51 +215,19 @@ class GenerationSlot:
 def begin_generation() -> None: ...
 def fall_behind() -> None: ...
 def build_config() -> dict[str, Any]: ...
-def value_kinds() -> dict[str, int]: ...
 def configure_metadata(
     types: dict[str, object], dtypes: Sequence[object], formats: Sequence[object]
 ) -> None: ...
 def configure(
     types: dict[str, object],
-    reduce_ops: Sequence[tuple[str, int]],
     read_size: Callable[[object], tuple[int, str]],
     zero_fill_partial: bool,
     compensated_sum: bool,
 ) -> None: ...
-def decide(
-    mesh: Mesh,
-    device_mesh: object,
-    rows: object,
-    outputs: int,
-    specs: object,
-    positional: int,
-    options: int,
-    ask_kinds: Callable[[], Sequence[int]],
-    ask_tracing: Callable[[], bool],
-    fixed: Sequence[tuple[int, object]] | None,
-    absent_outputs: Sequence[bool] | None,
-    pinned: Sequence[int],
-    accepts: Callable[[tuple[Any, ...]], bool] | None,
-    symbolic: Callable[[], Any],
-    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
-) -> tuple[int, tuple[Any, ...], float, list[float], int]: ...
+def decide(problem: Problem) -> tuple[int, tuple[Any, ...], float, list[float], int]: ...
 def rank(
     limit: int,
-    mesh: Mesh,
-    device_mesh: object,
-    rows: object,
-    outputs: int,
-    specs: object,
-    positional: int,
-    options: int,
-    ask_kinds: Callable[[], Sequence[int]],
-    ask_tracing: Callable[[], bool],
-    fixed: Sequence[tuple[int, object]] | None,
-    absent_outputs: Sequence[bool] | None,
-    pinned: Sequence[int],
-    accepts: Callable[[tuple[Any, ...]], bool] | None,
-    symbolic: Callable[[], Any],
-    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
+    problem: Problem,
 ) -> tuple[
     int,
     list[tuple[tuple[int, ...], tuple[Any, ...], float, list[float]]],
@@ -161,39 +243,9 @@ def decide_exactly(
     memory_limit: float,
     output_weight: float,
     weighed_outputs: Sequence[tuple[Sequence[int], int, object | None]] | None,
-    mesh: Mesh,
-    device_mesh: object,
-    rows: object,
-    outputs: int,
-    specs: object,
-    positional: int,
-    options: int,
-    ask_kinds: Callable[[], Sequence[int]],
-    ask_tracing: Callable[[], bool],
-    fixed: Sequence[tuple[int, object]] | None,
-    absent_outputs: Sequence[bool] | None,
-    pinned: Sequence[int],
-    accepts: Callable[[tuple[Any, ...]], bool] | None,
-    symbolic: Callable[[], Any],
-    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
+    problem: Problem,
 ) -> tuple[int, tuple[Any, ...], float, list[float], int, float]: ...
-def region(
-    mesh: Mesh,
-    device_mesh: object,
-    rows: object,
-    outputs: int,
-    specs: object,
-    positional: int,
-    options: int,
-    ask_kinds: Callable[[], Sequence[int]],
-    ask_tracing: Callable[[], bool],
-    fixed: Sequence[tuple[int, object]] | None,
-    absent_outputs: Sequence[bool] | None,
-    pinned: Sequence[int],
-    accepts: Callable[[tuple[Any, ...]], bool] | None,
-    symbolic: Callable[[], Any],
-    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
-) -> Region | None: ...
+def region(problem: Problem) -> Region | None: ...
 def plan(
     mesh: Mesh, src: object, dst: object, force_graph: bool
 ) -> tuple[int, bool, list[tuple[int, Any, Any, list[int]]]]: ...
@@ -227,21 +279,7 @@ def hash_int_pair(first: int, second: int) -> int: ...
 def strategy_table(
     written: Sequence[tuple[int, int]],
     producers: Sequence[Sequence[Sequence[object]]],
-    mesh: Mesh,
-    device_mesh: object,
-    rows: object,
-    outputs: int,
-    specs: object,
-    positional: int,
-    options: int,
-    ask_kinds: Callable[[], Sequence[int]],
-    ask_tracing: Callable[[], bool],
-    fixed: Sequence[tuple[int, object]] | None,
-    absent_outputs: Sequence[bool] | None,
-    pinned: Sequence[int],
-    accepts: Callable[[tuple[Any, ...]], bool] | None,
-    symbolic: Callable[[], Any],
-    output_shapes: Callable[[], Sequence[tuple[int, ...] | None]] | None = None,
+    problem: Problem,
 ) -> tuple[NDArray[np.int32], list[tuple[Any, ...]]]: ...
 def price_table(
     model: CostModel,

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from . import _core
+
 __all__ = ["COLLECTIVES", "CostModel", "GroupCosts", "Line", "Price"]
 
-COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute")
+COLLECTIVES = _core.COLLECTIVES
 
 # (collective, mesh dims, ranks, wire bytes per rank) -> microseconds
 Price = Callable[[str, tuple[int, ...], int, int], float]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from . import _core, _torch
+from ._core import Option, Verdict
 from ._torch import DeviceMesh, DTensorSpec, TensorMeta
 from .kinds import shard_kinds
 from .meshes import core_mesh
@@ -27,7 +26,6 @@ from .symbolic import SymbolicSizes
 __all__ = [
     "Arguments",
     "Prepared",
-    "Verdict",
     "answer",
     "choose",
     "chosen",
@@ -38,28 +36,22 @@ __all__ = [
 # What a rule function is shown in the place of its arguments.
 Look = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 
-# The bits of csrc/bindings/bound_problem.cpp.
-_IN_PLACE, _ALLOW_UNEVEN, _PREFERS_NO_REDISTRIBUTE, _FORCE_GRAPH = (1 << bit for bit in range(4))
-_KEEP_ABSENT, _ALWAYS_SHARDS, _ASK_KINDS = (1 << bit for bit in range(4, 7))
+# Plain ints: what an IntFlag adds up, or an IntEnum compares, takes a microsecond.
+_IN_PLACE = int(Option.IN_PLACE)
+_ALLOW_UNEVEN = int(Option.ALLOW_UNEVEN)
+_PREFERS_NO_REDISTRIBUTE = int(Option.PREFERS_NO_REDISTRIBUTE)
+_FORCE_GRAPH = int(Option.FORCE_GRAPH)
+_KEEP_ABSENT = int(Option.KEEP_ABSENT)
+_ALWAYS_SHARDS = int(Option.ALWAYS_SHARDS)
+_ASK_KINDS = int(Option.ASK_KINDS)
+_FOUND = int(Verdict.FOUND)
 
-
-class Verdict(IntEnum):
-    """What came of a search, with the numbers of csrc/core/problem.h."""
-
-    FOUND = 0
-    NO_STRATEGY = 1
-    NO_IN_PLACE_STRATEGY = 2
-    UNREACHABLE = 3
-    TOO_LARGE = 4
-
-
-_VERDICTS = {
+_VERDICTS: dict[int, str] = {
     Verdict.NO_STRATEGY: "no strategy passes torch's filters",
     Verdict.NO_IN_PLACE_STRATEGY: "no strategy keeps the placements that an in-place op must keep",
     Verdict.UNREACHABLE: "torch's planner finds no path",
     Verdict.TOO_LARGE: "search too large",
 }
-
 
 _NUMBERS = {bool, int, float, complex}
 
@@ -102,6 +94,22 @@ class Arguments:
         seen = self.args_meta, self.kwargs_meta
         args, kwargs = seen if look is None else look(*seen)
         return self._rule.rows_of(self.question.rule_op, args, kwargs, self.question.meta)
+
+    # What the core asks only of some problems.
+
+    def kinds(self) -> list[int]:
+        """Kinds of sharding that the operands have."""
+        return shard_kinds(self.question.operands)
+
+    def symbolic_sizes(self) -> SymbolicSizes:
+        """Tells the core of sizes that are expressions."""
+        return SymbolicSizes(self.question.operands, self._rule.allow_unbacked_sharding)
+
+    def output_shapes(self) -> list[tuple[Any, ...] | None]:
+        """The shape of each output; None for one that is absent."""
+        meta = self.question.meta
+        metas = [meta] if meta is None or isinstance(meta, TensorMeta) else meta
+        return [None if item is None else tuple(item.shape) for item in metas]
 
     def _take_mesh(self, mesh: DeviceMesh, may_differ: bool) -> None:
         """The first tensor argument's mesh counts; others must share it, save the named ones."""
@@ -167,20 +175,16 @@ def _absent_outputs(meta: OutputMeta) -> list[bool] | None:
     return [m is None for m in meta] if _is_container(meta) else None  # type: ignore[union-attr]
 
 
-def _output_shapes(meta: OutputMeta) -> list[tuple[Any, ...] | None]:
-    if meta is None or isinstance(meta, TensorMeta):
-        meta = [meta]
-    return [None if item is None else tuple(item.shape) for item in meta]
-
-
 def _filter(
     question: Question, rule: RowsRule, mesh: DeviceMesh, outputs: int
 ) -> Callable[[tuple[Any, ...]], bool] | None:
     """torch 2.15's filter over whole strategies; the core asks it of candidates in cost order."""
     full_mesh_filter = rule.accepts
+    if full_mesh_filter is None:
+        return None
     container = _is_container(question.meta) and op_facts(question.rule_op).first_return == "list"
     # An op without outputs is not filtered; one whose list of outputs is empty is.
-    if full_mesh_filter is None or (outputs == 0 and not container):
+    if outputs == 0 and not container:
         return None
     schema = _torch.strategy_schema(question.rule_op, question.args, question.kwargs)
 
@@ -228,9 +232,13 @@ def options(question: Question, rule: RowsRule) -> int:
 
 
 class Prepared(NamedTuple):
-    """All that the core needs, and what turns its answer into a `Choice`."""
+    """The problem that a question is to the core, and what turns its answer into a `Choice`.
 
-    arguments: tuple[Any, ...]
+    A `Question` is an op with its arguments; its problem is what the core reads of it and of the
+    rule, decoded once, however often it is then asked.
+    """
+
+    problem: _core.Problem
     outputs: int
     mesh: DeviceMesh
     pinned: tuple[int, ...]
@@ -245,7 +253,7 @@ def prepare(
     always_shards: bool = False,
     kinds: Sequence[int] | None = None,
 ) -> Prepared:
-    """Gather the core's arguments; ask the rule for its rows unless they are given.
+    """Make the core's problem of a question; ask the rule for its rows unless they are given.
 
     `seen` is what a walk over the arguments found, if there was one. `always_shards`: fill
     placeholders with plain shards even where no operand has one (torch does not).
@@ -254,9 +262,9 @@ def prepare(
 
     Raises:
         _core.Unsupported: the core does not handle this; its text is the reason.
+        _core.RuleError: the rule is malformed; its text names row and operand.
         Exception: what the rule function raises.
     """
-    operands = question.operands
     if seen is None:
         seen = Arguments(question, rule)
     mesh = question.mesh if seen.mesh is None else seen.mesh
@@ -275,25 +283,25 @@ def prepare(
         fixed = _fixed(question, rule, facts, outputs)
     else:
         bits = (bits & ~_IN_PLACE) | _ASK_KINDS
-    arguments = (
+    problem = _core.Problem(
         core_mesh(mesh),
         mesh,
         rows,
         outputs,
-        operands,
+        question.operands,
         question.positional,
         bits,
-        functools.partial(shard_kinds, operands) if kinds is None else lambda: kinds,
+        seen.kinds if kinds is None else lambda: kinds,
         _torch.are_we_tracing,
         fixed,
         _absent_outputs(question.meta),
         seen.pinned,
         _filter(question, rule, mesh, outputs),
-        functools.partial(SymbolicSizes, operands, rule.allow_unbacked_sharding),
-        functools.partial(_output_shapes, question.meta) if rule.leaves_unmovable else None,
+        seen.symbolic_sizes,
+        seen.output_shapes if rule.leaves_unmovable else None,
     )
     is_sequence = listed and _torch.IS_215_OR_LATER
-    return Prepared(arguments, outputs, mesh, seen.pinned, is_sequence)
+    return Prepared(problem, outputs, mesh, seen.pinned, is_sequence)
 
 
 def answer(prepared: Prepared) -> Choice:
@@ -301,10 +309,9 @@ def answer(prepared: Prepared) -> Choice:
 
     Raises:
         _core.Unsupported: the core does not handle this; its text is the reason.
-        _core.RuleError: the rule is malformed; its text names row and operand.
         NoStrategyError: there is nothing to choose, and torch would raise.
     """
-    return chosen(prepared, *_core.decide(*prepared.arguments))
+    return chosen(prepared, *_core.decide(prepared.problem))
 
 
 def chosen(
@@ -320,10 +327,9 @@ def chosen(
     Raises:
         As `answer` does.
     """
-    if verdict == Verdict.TOO_LARGE:
-        raise _core.Unsupported(_VERDICTS[Verdict.TOO_LARGE])
-    if verdict != Verdict.FOUND:
-        raise NoStrategyError(_VERDICTS[Verdict(verdict)])
+    if verdict != _FOUND:
+        declined = _core.Unsupported if verdict == Verdict.TOO_LARGE else NoStrategyError
+        raise declined(_VERDICTS[verdict])
     outputs = prepared.outputs
     return Choice(
         placements[:outputs],

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import _core, _torch
 from ._torch import DeviceMesh, DTensorSpec, Placement, Replicate, TensorMeta
 from .bounded import BoundedMap
-from .engine import Prepared, Verdict, chosen
+from .engine import Prepared, chosen
 from .errors import ShardpropError
 from .mesh_models import MeshModels
 from .plans import Layout, Step
@@ -195,9 +195,9 @@ class ExactPlanner:
             self._limit,
             weight if weighed is not None else 0.0,
             weighed,
-            *prepared.arguments,
+            prepared.problem,
         )
-        if verdict == Verdict.UNREACHABLE:
+        if verdict == _core.Verdict.UNREACHABLE:
             raise NotReached("no plan reaches any strategy")
         choice = chosen(prepared, verdict, placements, cost, operand_costs, nodes)
         return choice._replace(output_cost=later, minds_order=True)

@@ -189,7 +189,7 @@ def _next(
         return _Decisions(rows, question.op, 0, ())
     if known.tries == _VARIANTS:
         return known
-    region = _core.region(*prepared.arguments)
+    region = _core.region(prepared.problem)
     if region is None:
         return known._replace(tries=_VARIANTS)
     decided = _Decided(region, choice, [spec.mesh for spec in question.operands])

@@ -86,8 +86,8 @@ class OptimalPolicy:
         Raises:
             ShardpropError, Exception: as `choose` does.
         """
-        prepared = self.prepare(question, rule)
         try:
+            prepared = self.prepare(question, rule)
             return Chosen(self.planner.choose(question, prepared), prepared, self.planner)
         except NotReached as declined:
             reason, limit = str(declined), self.planner.memory_limit

@@ -130,7 +130,7 @@ class Redistribution:
             status, by_graph, steps = _core.plan(mesh, src, dst, force_graph)
         except _core.Unsupported as reason:
             raise ShardpropError(f"Expected specs that the core models, got a {reason}.") from None
-        if status != 0:
+        if status != _core.PlanStatus.FOUND:
             raise ShardpropError(
                 f"No plan from {src.placements} to {dst.placements}: torch's graph planner does "
                 "not reach it. Redistribute to Replicate on that mesh dim first."
@@ -162,7 +162,7 @@ class Redistribution:
             infos = self._plans.get(key) if key else None
             if infos is None:
                 status, _, steps = _core.plan(core_mesh(src.mesh), src, dst, force)
-                if status != 0:
+                if status != _core.PlanStatus.FOUND:
                     raise _core.Unsupported("no path in torch's graph planner")
                 infos = [
                     TransformInfo(mesh_dim=m, src_dst_placements=(a, b), logical_shape=shape)

@@ -225,7 +225,7 @@ class Fuzzer:
         return [self._random.choices(cells, k=width) for _ in range(self._random.randrange(5))]
 
     def arguments(self, core_mesh: Any) -> tuple[Any, ...]:
-        """For `_core.decide`; each argument is wrong one time in thirty."""
+        """For `_core.Problem`; each argument is wrong one time in thirty."""
         outputs, operands = self._random.randrange(3), self._random.randrange(1, 4)
         right = (
             core_mesh,
@@ -234,13 +234,15 @@ class Fuzzer:
             outputs,
             [self.spec(2) for _ in range(operands)],
             operands,
-            self._random.randrange(64),
+            self._random.randrange(2 * max(_core.Option)),
             lambda: [0, 2],
             lambda: False,
             self._random.choice([None, None, None, [(0, self.spec(1))]]),
             self._random.choice([None, None, [True, False]]),
             self._random.choice([(), (), (0,), (7,)]),
             self._random.choice([None, lambda placements: self._random.random() < 0.5]),
+            lambda: None,
+            self._random.choice([None, lambda: [(8, 8)], lambda: self.value(2)]),
         )
         return tuple(self.value() if self._random.random() < 1 / 30 else a for a in right)
 
@@ -253,12 +255,13 @@ def test_no_input_crashes_the_interpreter(mesh_of: MeshOf) -> None:
     history = _core.History()
     for turn in range(20_000):
         calls: list[Callable[[], Any]] = [
-            lambda: _core.decide(*fuzzer.arguments(core_mesh)),
+            lambda: _core.decide(_core.Problem(*fuzzer.arguments(core_mesh))),
             lambda: _core.plan(core_mesh, fuzzer.spec(2), fuzzer.spec(2), fuzzer.value(0)),
             lambda: history.cost(core_mesh, fuzzer.spec(2), fuzzer.spec(2), False),
             lambda: _core.spec_key(fuzzer.value()),
             lambda: _core.set_order(fuzzer.value()),
-            lambda: _core.region(*fuzzer.arguments(core_mesh)),
+            lambda: _core.rank(3, _core.Problem(*fuzzer.arguments(core_mesh))),
+            lambda: _core.region(_core.Problem(*fuzzer.arguments(core_mesh))),
             lambda: _core.signature((fuzzer.value(), fuzzer.spec(2)), {"a": fuzzer.value()}),
             lambda: _core.signature(fuzzer.value(), fuzzer.value()),
             lambda: _core.group_alike([[fuzzer.value()], fuzzer.value()], fuzzer.value()),

@@ -203,9 +203,8 @@ def test_outputs_of_unknown_size_are_declined(mesh_of: MeshOf) -> None:
     x = spec_of(mesh_of(2), (8, 8), [S(0)])
     schema = registry.op_schema(ops.step.default, (x, x), {})
     rule = route_of(ops.step.default).rule
-    prepared = prepare(question_of(schema, x.tensor_meta, rule.mesh(schema)), rule)
     with pytest.raises(_core.Unsupported, match="asks something of an output of unknown size"):
-        _core.decide(*prepared.arguments[:-1])
+        prepare(question_of(schema, None, rule.mesh(schema)), rule)
 
 
 def test_no_decision_is_held_and_no_region_made_of_rows_that_ask(mesh_of: MeshOf) -> None:
@@ -220,7 +219,7 @@ def test_no_decision_is_held_and_no_region_made_of_rows_that_ask(mesh_of: MeshOf
     x = spec_of(mesh_of(2), (8, 8), [S(0)])
     schema = registry.op_schema(ops.step.default, (x, x), {})
     question = question_of(schema, x.tensor_meta, rule.mesh(schema))
-    assert _core.region(*prepare(question, rule).arguments) is None
+    assert _core.region(prepare(question, rule).problem) is None
 
 
 @pytest.mark.parametrize(

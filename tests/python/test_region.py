@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -134,7 +135,7 @@ class Decisions:
         return self._known[tokens]
 
     def region(self) -> _core.Region:
-        region = _core.region(*prepare(self.question(self._case.now), self._rule).arguments)
+        region = _core.region(prepare(self.question(self._case.now), self._rule).problem)
         assert region is not None
         return region
 
@@ -208,11 +209,17 @@ def test_what_is_no_int_of_the_same_dims_is_outside(mesh_of: MeshOf) -> None:
 
 def test_what_depends_on_history_or_a_filter_has_no_region(mesh_of: MeshOf) -> None:
     mesh = mesh_of(4, 8)
-    plain = prepare(Decisions(CASES["mm, few tokens"], mesh).question(64), rule_of_mm()).arguments
-    assert _core.region(*plain) is not None
-    x, w = plain[4]
+    plain, rule = Decisions(CASES["mm, few tokens"], mesh).question(64), rule_of_mm()
+    assert _core.region(prepare(plain, rule).problem) is not None
     strided = spec_of(mesh, (64, 512), [SS(0, 2), S(0)], strided_is_order=False)
-    assert _core.region(*plain[:4], [strided, w], *plain[5:]) is None
-    assert _core.region(*plain[:4], [x, w], *plain[5:]) is not None
-    filtered = (*plain[:12], lambda placements: True, plain[13])
-    assert _core.region(*filtered) is None
+    operands = [strided, plain.operands[1]]
+    with_history = plain._replace(args=tuple(operands), operands=operands)
+    assert _core.region(prepare(with_history, rule).problem) is None
+    filtered = SimpleNamespace(
+        func=rule.func,
+        different_mesh_args=None,
+        allow_uneven_sharding=False,
+        allow_unbacked_sharding=None,
+        full_mesh_strategy_filter=lambda *_: True,
+    )
+    assert _core.region(prepare(plain, filtered).problem) is None

@@ -9,7 +9,6 @@ import torch
 from .. import _core
 from ..sizes import read_size
 from .types import (
-    REDUCE_OPS,
     DTensorSpec,
     Partial,
     Placement,
@@ -33,7 +32,6 @@ _core.configure(
         "layout": torch.layout,
         "memory_format": torch.memory_format,
     },
-    [(name, hash(name) & 0xFFFFFFFFFFFFFFFF) for name in REDUCE_OPS],
     read_size=read_size,
     zero_fill_partial=IS_215_OR_LATER,
     compensated_sum=sys.version_info >= (3, 12),

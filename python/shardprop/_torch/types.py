@@ -18,6 +18,8 @@ from torch.distributed.tensor.placement_types import _MaskPartial
 from torch.distributed.tensor.placement_types import _StridedShard as StridedShard
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .. import _core
+
 __all__ = [
     "REDUCE_OPS",
     "DTensor",
@@ -57,8 +59,8 @@ SingleDimStrategyInfo = _single_dim._SingleDimStrategyInfo
 RuntimeSchemaInfo = _op_schema.RuntimeSchemaInfo
 NormPartial = _math_ops._NormPartial
 
-# In the order of the core's numbers for them.
-REDUCE_OPS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")
+
+REDUCE_OPS = _core.REDUCE_OPS
 
 
 def norm_partial(order: float) -> Partial:

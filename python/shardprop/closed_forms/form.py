@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from .. import _core, _torch
+from .._core import ValueKind
 from .._torch import DTensorSpec, OpOverload, TensorMeta
 from ..question import OutputMeta
 
@@ -52,43 +53,38 @@ class Form:
     may_lack: tuple[str, ...] = ()
 
 
-_KINDS = _core.value_kinds()
-
-
-def _mask(*kinds: str) -> int:
-    return sum(_KINDS[kind] for kind in kinds)
-
+_NUMBER = ValueKind.BOOL | ValueKind.INT | ValueKind.FLOAT
 
 _MASKS = {
-    "Tensor": _mask("tensor"),
-    "List[Tensor]": _mask("tensors"),
-    "bool": _mask("bool"),
-    "int": _mask("int"),
-    "float": _mask("int", "float"),
-    "number": _mask("bool", "int", "float"),
-    "List[int]": _mask("ints"),
-    "List[bool]": _mask("scalars"),
-    "List[float]": _mask("scalars"),
-    "List[number]": _mask("scalars"),
-    "ScalarType": _mask("dtype"),
-    "MemoryFormat": _mask("format"),
-    "Layout": _mask("layout"),
-    "Device": _mask("device"),
-    "str": _mask("text"),
+    "Tensor": ValueKind.TENSOR,
+    "List[Tensor]": ValueKind.TENSORS,
+    "bool": ValueKind.BOOL,
+    "int": ValueKind.INT,
+    "float": ValueKind.INT | ValueKind.FLOAT,
+    "number": _NUMBER,
+    "List[int]": ValueKind.INTS,
+    "List[bool]": ValueKind.SCALARS,
+    "List[float]": ValueKind.SCALARS,
+    "List[number]": ValueKind.SCALARS,
+    "ScalarType": ValueKind.DTYPE,
+    "MemoryFormat": ValueKind.FORMAT,
+    "Layout": ValueKind.LAYOUT,
+    "Device": ValueKind.DEVICE,
+    "str": ValueKind.TEXT,
     # Only ever None.
-    "Generator": _mask("none"),
+    "Generator": ValueKind.NONE,
 }
 
 
-def _argument_mask(name: str, kind: str, takes_numbers: bool) -> int:
-    """The kinds of values that one argument may have; 0 where they are not known."""
+def _argument_mask(name: str, kind: str, takes_numbers: bool) -> ValueKind:
+    """The kinds of values that one argument may have; none where they are not known."""
     inner = kind.removeprefix("Optional[").removesuffix("]") if kind[:8] == "Optional" else kind
     if name == "pin_memory":  # where it is true torch refuses, or needs a device
-        return _mask("none", "false")
-    mask = _MASKS.get(inner, 0)
+        return ValueKind.NONE | ValueKind.FALSE
+    mask = _MASKS.get(inner, ValueKind(0))
     if inner == "Tensor" and takes_numbers:
-        mask |= _mask("bool", "int", "float")
-    return mask if inner == kind else mask | _mask("none")
+        mask |= _NUMBER
+    return mask if inner == kind else mask | ValueKind.NONE
 
 
 def _param(param: Param, names: list[str]) -> int:
@@ -110,36 +106,15 @@ def bind(op: OpOverload, form: Form) -> ClosedForm:
         names,
         [
             _argument_mask(a.name, str(a.real_type), takes_numbers)
-            | (_mask("none") if a.name in form.may_lack else 0)
+            | (ValueKind.NONE if a.name in form.may_lack else 0)
             for a in arguments
         ],
         [(a.default_value,) if a.has_default_value() else () for a in arguments],
-        1 * form.each_element | 2 * form.returns_nothing | 4 * form.needs_device,
+        each_element=form.each_element,
+        returns_nothing=form.returns_nothing,
+        needs_device=form.needs_device,
     )
 
-
-# Both in the order of csrc/core/tensor_meta.h.
-_DTYPES = [
-    torch.bool,
-    torch.uint8,
-    torch.int8,
-    torch.int16,
-    torch.int32,
-    torch.int64,
-    torch.float16,
-    torch.bfloat16,
-    torch.float32,
-    torch.float64,
-    torch.complex64,
-    torch.complex128,
-    torch.uint64,
-]
-_MEMORY_FORMATS = [
-    torch.contiguous_format,
-    torch.preserve_format,
-    torch.channels_last,
-    torch.channels_last_3d,
-]
 
 _core.configure_metadata(
     {
@@ -151,6 +126,6 @@ _core.configure_metadata(
         "strided": torch.strided,
         "get_default_dtype": torch.get_default_dtype,
     },
-    _DTYPES,
-    _MEMORY_FORMATS,
+    [getattr(torch, name) for name in _core.DTYPES],
+    [getattr(torch, name) for name in _core.MEMORY_FORMATS],
 )

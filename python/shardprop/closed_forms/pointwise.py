@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import IntEnum, IntFlag
 
+from .._core import Category, PointwiseFlag, Promotion
 from .form import Form
 
 __all__ = ["pointwise_forms"]
@@ -14,52 +14,19 @@ def _names(text: str) -> list[str]:
     return text.split()
 
 
-class _Promotion(IntEnum):
-    """What becomes of the promoted dtype (meta_pointwise.cpp)."""
-
-    DEFAULT = 0
-    INT_TO_FLOAT = 1
-    TO_BOOL = 2
-    INT_TO_FLOAT_UNLESS_ROUNDED = 3
-
-
-class _Kinds(IntFlag):
-    """Kinds of dtypes that an op is known for (tensor_meta.h)."""
-
-    BOOL = 1
-    INT = 2
-    FLOAT = 4
-    COMPLEX = 8
-
-
-_REAL = _Kinds.BOOL | _Kinds.INT | _Kinds.FLOAT
-_NUMBERS = _Kinds.INT | _Kinds.FLOAT
-_WHOLE = _Kinds.BOOL | _Kinds.INT
-_ANY = _REAL | _Kinds.COMPLEX
-
-
-class _Flags(IntFlag):
-    """What else is to be known of an op (meta_pointwise.cpp)."""
-
-    NONE = 0
-    IN_PLACE = 1
-    SAME_DTYPE = 2
-    ANY_CAST = 8
-    BOOL_FIRST = 16
-    BACKWARDS = 32
-    UNIFORM = 64
-    NO_DIMS = 128
-    LIMITED = 256
-    BOOL_SECOND = 512
-    ROW_MAJOR = 1024
+_REAL = Category.BOOL | Category.INT | Category.FLOAT
+_NUMBERS = Category.INT | Category.FLOAT
+_WHOLE = Category.BOOL | Category.INT
+_ANY = _REAL | Category.COMPLEX
+_NO_FLAGS = PointwiseFlag(0)
 
 
 def _form(
     broadcast: tuple[str, ...],
     promoted: tuple[str, ...] | None = None,
-    promotion: _Promotion = _Promotion.DEFAULT,
-    kinds: _Kinds = _REAL,
-    flags: _Flags = _Flags.NONE,
+    promotion: Promotion = Promotion.DEFAULT,
+    kinds: Category = _REAL,
+    flags: PointwiseFlag = _NO_FLAGS,
     alpha: str | int = -1,
     lists: bool = False,
 ) -> Form:
@@ -79,49 +46,49 @@ def _form(
         "pointwise",
         (int(promotion), broadcast, promoted, int(kinds), int(flags), alpha),
         each_element=lists,
-        returns_nothing=lists and bool(flags & _Flags.IN_PLACE),
+        returns_nothing=lists and bool(flags & PointwiseFlag.IN_PLACE),
     )
 
 
-_UNARY: dict[str, tuple[_Promotion, _Kinds]] = {
+_UNARY: dict[str, tuple[Promotion, Category]] = {
     **dict.fromkeys(
         _names(
             "acos acosh asin asinh atan atanh cos cosh digamma erf erfc erfinv exp exp2 expm1 "
             "lgamma log log10 log1p log2 reciprocal rsqrt sigmoid sin sinh sqrt tan tanh"
         ),
-        (_Promotion.INT_TO_FLOAT, _REAL),
+        (Promotion.INT_TO_FLOAT, _REAL),
     ),
-    **dict.fromkeys(_names("abs"), (_Promotion.DEFAULT, _REAL)),
-    **dict.fromkeys(_names("neg"), (_Promotion.DEFAULT, _NUMBERS)),
-    **dict.fromkeys(_names("ceil floor round sgn sign trunc"), (_Promotion.DEFAULT, _NUMBERS)),
-    **dict.fromkeys(_names("relu"), (_Promotion.DEFAULT, _NUMBERS)),
-    **dict.fromkeys(_names("frac"), (_Promotion.DEFAULT, _Kinds.FLOAT)),
+    **dict.fromkeys(_names("abs"), (Promotion.DEFAULT, _REAL)),
+    **dict.fromkeys(_names("neg"), (Promotion.DEFAULT, _NUMBERS)),
+    **dict.fromkeys(_names("ceil floor round sgn sign trunc"), (Promotion.DEFAULT, _NUMBERS)),
+    **dict.fromkeys(_names("relu"), (Promotion.DEFAULT, _NUMBERS)),
+    **dict.fromkeys(_names("frac"), (Promotion.DEFAULT, Category.FLOAT)),
     **dict.fromkeys(
         _names("elu gelu hardsigmoid hardswish hardtanh leaky_relu mish silu softplus"),
-        (_Promotion.DEFAULT, _Kinds.FLOAT),
+        (Promotion.DEFAULT, Category.FLOAT),
     ),
-    "bitwise_not": (_Promotion.DEFAULT, _WHOLE),
-    **dict.fromkeys(_names("isnan logical_not signbit"), (_Promotion.TO_BOOL, _REAL)),
+    "bitwise_not": (Promotion.DEFAULT, _WHOLE),
+    **dict.fromkeys(_names("isnan logical_not signbit"), (Promotion.TO_BOOL, _REAL)),
 }
 
 _DECOMPOSED = frozenset({"floor_divide"})
 
-_BINARY: dict[str, tuple[_Promotion, _Kinds]] = {
-    "add": (_Promotion.DEFAULT, _ANY),
-    "mul": (_Promotion.DEFAULT, _ANY),
-    "sub": (_Promotion.DEFAULT, _NUMBERS),
-    "div": (_Promotion.INT_TO_FLOAT, _ANY),
-    "pow": (_Promotion.DEFAULT, _NUMBERS),
-    **dict.fromkeys(_names("fmod remainder floor_divide"), (_Promotion.DEFAULT, _NUMBERS)),
-    **dict.fromkeys(_names("atan2"), (_Promotion.INT_TO_FLOAT, _REAL)),
-    **dict.fromkeys(_names("maximum minimum fmax fmin"), (_Promotion.DEFAULT, _REAL)),
+_BINARY: dict[str, tuple[Promotion, Category]] = {
+    "add": (Promotion.DEFAULT, _ANY),
+    "mul": (Promotion.DEFAULT, _ANY),
+    "sub": (Promotion.DEFAULT, _NUMBERS),
+    "div": (Promotion.INT_TO_FLOAT, _ANY),
+    "pow": (Promotion.DEFAULT, _NUMBERS),
+    **dict.fromkeys(_names("fmod remainder floor_divide"), (Promotion.DEFAULT, _NUMBERS)),
+    **dict.fromkeys(_names("atan2"), (Promotion.INT_TO_FLOAT, _REAL)),
+    **dict.fromkeys(_names("maximum minimum fmax fmin"), (Promotion.DEFAULT, _REAL)),
     **dict.fromkeys(
         _names("bitwise_and bitwise_or bitwise_xor"),
-        (_Promotion.DEFAULT, _WHOLE),
+        (Promotion.DEFAULT, _WHOLE),
     ),
-    **dict.fromkeys(_names("eq ne"), (_Promotion.TO_BOOL, _ANY)),
-    **dict.fromkeys(_names("ge gt le lt"), (_Promotion.TO_BOOL, _REAL)),
-    **dict.fromkeys(_names("logical_and logical_or logical_xor"), (_Promotion.TO_BOOL, _REAL)),
+    **dict.fromkeys(_names("eq ne"), (Promotion.TO_BOOL, _ANY)),
+    **dict.fromkeys(_names("ge gt le lt"), (Promotion.TO_BOOL, _REAL)),
+    **dict.fromkeys(_names("logical_and logical_or logical_xor"), (Promotion.TO_BOOL, _REAL)),
 }
 
 # Overloads whose number does not broadcast as a tensor would: they are unary ops.
@@ -133,11 +100,11 @@ _DEFAULT_IS_OF_NUMBERS = frozenset(_names("add div eq fmod ge gt le lt mul ne re
 
 def _unary() -> Iterator[tuple[str, Form]]:
     for name, (promotion, kinds) in _UNARY.items():
-        for suffix, flags in (("", _Flags.NONE), ("_", _Flags.IN_PLACE)):
+        for suffix, flags in (("", _NO_FLAGS), ("_", PointwiseFlag.IN_PLACE)):
             yield f"{name}{suffix}", _form(("self",), None, promotion, kinds, flags)
             yield (
                 f"_foreach_{name}{suffix}",
-                _form(("self",), None, promotion, kinds & ~_Kinds.BOOL, flags, lists=True),
+                _form(("self",), None, promotion, kinds & ~Category.BOOL, flags, lists=True),
             )
 
 
@@ -148,8 +115,8 @@ def _binary() -> Iterator[tuple[str, Form]]:
         number = "exponent" if name == "pow" else "other"
         pair = ("self", number)
         number_shape = ("self",) if name in _NUMBER_ASIDE else pair
-        alike = _Flags.UNIFORM if name in _DECOMPOSED else _Flags.NONE
-        for suffix, flags in (("", alike), ("_", alike | _Flags.IN_PLACE)):
+        alike = PointwiseFlag.UNIFORM if name in _DECOMPOSED else _NO_FLAGS
+        for suffix, flags in (("", alike), ("_", alike | PointwiseFlag.IN_PLACE)):
             if name == "pow":
                 yield f"pow{suffix}.Tensor_Tensor", _form(pair, None, promotion, kinds, flags)
                 yield f"pow{suffix}.Tensor_Scalar", _form(("self",), pair, promotion, kinds, flags)
@@ -169,15 +136,15 @@ def _binary() -> Iterator[tuple[str, Form]]:
 
 
 def _lists(
-    name: str, suffix: str, promotion: _Promotion, kinds: _Kinds, flags: _Flags
+    name: str, suffix: str, promotion: Promotion, kinds: Category, flags: PointwiseFlag
 ) -> Iterator[tuple[str, Form]]:
     other = "exponent" if name == "pow" else "other"
     alpha = "alpha" if name in _HAS_ALPHA else -1
-    kinds = kinds & (_NUMBERS | _Kinds.COMPLEX)
+    kinds = kinds & (_NUMBERS | Category.COMPLEX)
     packet = f"_foreach_{name}{suffix}"
     pair = ("self", other)
     yield f"{packet}.List", _form(pair, None, promotion, kinds, flags, alpha, lists=True)
-    no_dims = flags | _Flags.NO_DIMS
+    no_dims = flags | PointwiseFlag.NO_DIMS
     yield f"{packet}.Tensor", _form(pair, None, promotion, kinds, no_dims, alpha, lists=True)
     if name == "pow":
         yield f"{packet}.Scalar", _form(("self",), pair, promotion, kinds, flags, lists=True)
@@ -185,7 +152,7 @@ def _lists(
         yield f"{packet}.ScalarList", _form(("self",), scalars, promotion, kinds, flags, lists=True)
     else:
         if name in ("maximum", "minimum"):  # these clamp
-            kinds = _Kinds.FLOAT
+            kinds = Category.FLOAT
         for overload, number in (("Scalar", "scalar"), ("ScalarList", "scalars")):
             numbers = ("self", number)
             promoted = ("self",) if name in ("maximum", "minimum") else numbers
@@ -196,34 +163,34 @@ def _lists(
 
 
 def _others() -> Iterator[tuple[str, Form]]:
-    rounded = _Promotion.INT_TO_FLOAT_UNLESS_ROUNDED
+    rounded = Promotion.INT_TO_FLOAT_UNLESS_ROUNDED
     both = ("self", "other")
-    for suffix, flags in (("", _Flags.NONE), ("_", _Flags.IN_PLACE)):
-        alike = flags | _Flags.UNIFORM
+    for suffix, flags in (("", _NO_FLAGS), ("_", PointwiseFlag.IN_PLACE)):
+        alike = flags | PointwiseFlag.UNIFORM
         yield f"div{suffix}.Tensor_mode", _form(both, None, rounded, _NUMBERS, alike)
         yield f"div{suffix}.Scalar_mode", _form(both, None, rounded, _NUMBERS, alike)
         limits = ("self", "min", "max")
-        limited = flags | _Flags.LIMITED
+        limited = flags | PointwiseFlag.LIMITED
         # torch 2.15 refuses limits that a whole dtype cannot hold.
         own = ("self",)
-        yield f"clamp{suffix}", _form(own, own, kinds=_Kinds.FLOAT, flags=limited)
+        yield f"clamp{suffix}", _form(own, own, kinds=Category.FLOAT, flags=limited)
         yield f"clamp{suffix}.Tensor", _form(limits, None, kinds=_NUMBERS, flags=limited)
         for limit in ("min", "max"):
             pair = ("self", limit)
-            yield f"clamp_{limit}{suffix}", _form(own, own, kinds=_Kinds.FLOAT, flags=flags)
+            yield f"clamp_{limit}{suffix}", _form(own, own, kinds=Category.FLOAT, flags=flags)
             tensor = _form(pair, None, kinds=_NUMBERS, flags=flags)
             yield f"clamp_{limit}{suffix}.Tensor", tensor
             packet = f"_foreach_clamp_{limit}{suffix}"
             yield f"{packet}.List", _form(both, flags=flags, kinds=_NUMBERS, lists=True)
             yield (
                 f"{packet}.Scalar",
-                _form(own, own, flags=flags, kinds=_Kinds.FLOAT, lists=True),
+                _form(own, own, flags=flags, kinds=Category.FLOAT, lists=True),
             )
         three = ("self", "tensor1", "tensor2")
-        strict = flags | _Flags.SAME_DTYPE
+        strict = flags | PointwiseFlag.SAME_DTYPE
         for name in ("addcmul", "addcdiv"):
-            float_only = _Kinds.FLOAT
-            uniform = flags | _Flags.SAME_DTYPE | _Flags.UNIFORM
+            float_only = Category.FLOAT
+            uniform = flags | PointwiseFlag.SAME_DTYPE | PointwiseFlag.UNIFORM
             yield f"{name}{suffix}", _form(three, None, kinds=float_only, flags=uniform)
             packet = f"_foreach_{name}{suffix}"
             yield (
@@ -235,27 +202,27 @@ def _others() -> Iterator[tuple[str, Form]]:
                 _form(three, None, kinds=float_only, flags=uniform, lists=True),
             )
         ends = ("self", "end")
-        yield f"lerp{suffix}.Scalar", _form(ends, None, kinds=_Kinds.FLOAT, flags=strict)
+        yield f"lerp{suffix}.Scalar", _form(ends, None, kinds=Category.FLOAT, flags=strict)
         yield (
             f"lerp{suffix}.Tensor",
-            _form((*ends, "weight"), None, kinds=_Kinds.FLOAT, flags=strict),
+            _form((*ends, "weight"), None, kinds=Category.FLOAT, flags=strict),
         )
         list_ends = ("self", "tensors1")
         yield (
             f"_foreach_lerp{suffix}.Scalar",
-            _form(list_ends, None, kinds=_Kinds.FLOAT, flags=strict, lists=True),
+            _form(list_ends, None, kinds=Category.FLOAT, flags=strict, lists=True),
         )
         mask = ("self", "mask")
-        masked = flags | _Flags.BOOL_SECOND | _Flags.ROW_MAJOR
+        masked = flags | PointwiseFlag.BOOL_SECOND | PointwiseFlag.ROW_MAJOR
         yield f"masked_fill{suffix}.Scalar", _form(mask, ("self",), kinds=_REAL, flags=masked)
     yield "rsub.Scalar", _form(both, None, kinds=_NUMBERS, alpha="alpha")
-    backwards = _Flags.BACKWARDS
+    backwards = PointwiseFlag.BACKWARDS
     yield "rsub.Tensor", _form(both, None, kinds=_NUMBERS, flags=backwards, alpha="alpha")
     yield (
         "where.self",
-        _form(("condition", "self", "other"), both, kinds=_ANY, flags=_Flags.BOOL_FIRST),
+        _form(("condition", "self", "other"), both, kinds=_ANY, flags=PointwiseFlag.BOOL_FIRST),
     )
-    in_place = _Flags.IN_PLACE | _Flags.ANY_CAST
+    in_place = PointwiseFlag.IN_PLACE | PointwiseFlag.ANY_CAST
     yield "copy_", _form(("self", "src"), kinds=_ANY, flags=in_place)
     yield "_foreach_copy_", _form(("self", "src"), kinds=_ANY, flags=in_place, lists=True)
     yield "_foreach_zero_", _form(("self",), kinds=_ANY, flags=in_place, lists=True)
@@ -279,12 +246,12 @@ _BACKWARD = {
 
 
 def _backward() -> Iterator[tuple[str, Form]]:
-    flags = _Flags.UNIFORM | _Flags.SAME_DTYPE
+    flags = PointwiseFlag.UNIFORM | PointwiseFlag.SAME_DTYPE
     for name, operands in _BACKWARD.items():
-        yield name, _form(operands, None, kinds=_Kinds.FLOAT, flags=flags)
+        yield name, _form(operands, None, kinds=Category.FLOAT, flags=flags)
     dropout = ("grad_output", "mask")
-    flags = _Flags.ROW_MAJOR  # its result has the format that the gradient looks to be of
-    yield "native_dropout_backward", _form(dropout, dropout[:1], kinds=_Kinds.FLOAT, flags=flags)
+    flags = PointwiseFlag.ROW_MAJOR  # its result has the format that the gradient looks to be of
+    yield "native_dropout_backward", _form(dropout, dropout[:1], kinds=Category.FLOAT, flags=flags)
 
 
 def pointwise_forms() -> Iterator[tuple[str, Form]]:

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 import torch
 
+from .._core import Category, ReductionFlag, ReductionResult
 from .form import Form, Param
 
 __all__ = ["tensor_forms"]
 
-_BOOL, _INT, _FLOAT, _COMPLEX = 1, 2, 4, 8
-_NUMBERS = _INT | _FLOAT
-_ANY = _BOOL | _INT | _FLOAT | _COMPLEX
-_OWN, _INT_TO_INT64, _TO_BOOL, _TO_INT64 = range(4)
-_NO_DIMS_IS_ODD, _NEVER_NARROWS = 1, 2
+_FLOAT = Category.FLOAT
+_NUMBERS = Category.INT | _FLOAT
+_REAL = Category.BOOL | _NUMBERS
+_ANY = _REAL | Category.COMPLEX
+_NO_DIMS_IS_ODD = ReductionFlag.NO_DIMS_IS_ODD
 
 
 def _created() -> Iterator[tuple[str, Form]]:
@@ -61,8 +62,8 @@ def _viewed() -> Iterator[tuple[str, Form]]:
 
 
 def _reduction(
-    result: int = _OWN,
-    kinds: int = _ANY,
+    result: ReductionResult = ReductionResult.OWN,
+    kinds: Category = _ANY,
     flags: int = 0,
     dim: Param = "dim",
     family: str = "reduce",
@@ -72,28 +73,33 @@ def _reduction(
 
 def _reduced() -> Iterator[tuple[str, Form]]:
     for overload in ("sum", "sum.dim_IntList", "prod", "prod.dim_int"):
-        yield overload, _reduction(_INT_TO_INT64)
+        yield overload, _reduction(ReductionResult.INT_TO_INT64)
     for overload in ("mean", "mean.dim"):
-        yield overload, _reduction(kinds=_FLOAT | _COMPLEX)
+        yield overload, _reduction(kinds=_FLOAT | Category.COMPLEX)
     for name in ("amax", "amin", "max", "min"):
-        yield name, _reduction(kinds=_BOOL | _NUMBERS)
+        yield name, _reduction(kinds=_REAL)
     for name in ("max.dim", "min.dim"):
-        yield name, _reduction(kinds=_BOOL | _NUMBERS, family="reduce_pair")
+        yield name, _reduction(kinds=_REAL, family="reduce_pair")
     for name in ("argmax", "argmin"):
-        yield name, _reduction(_TO_INT64, _NUMBERS)
+        yield name, _reduction(ReductionResult.TO_INT64, _NUMBERS)
     for name in ("all", "all.dim", "all.dims", "any", "any.dim", "any.dims"):
-        yield name, _reduction(_TO_BOOL, _BOOL | _FLOAT, _NO_DIMS_IS_ODD)
+        yield (
+            name,
+            _reduction(
+                ReductionResult.TO_BOOL, Category.BOOL | _FLOAT, ReductionFlag.NO_DIMS_IS_ODD
+            ),
+        )
     for name in ("var.correction", "std.correction"):
         yield name, _reduction(kinds=_FLOAT)
     yield "logsumexp", _reduction(kinds=_FLOAT, flags=_NO_DIMS_IS_ODD)
     for name in ("linalg_vector_norm", "norm.ScalarOpt_dim"):
-        yield name, _reduction(kinds=_FLOAT, flags=_NEVER_NARROWS)
+        yield name, _reduction(kinds=_FLOAT, flags=ReductionFlag.NEVER_NARROWS)
     yield (
         "_foreach_norm.Scalar",
-        Form("reduce", (-1, -1, "dtype", _OWN, _FLOAT, 0), each_element=True),
+        Form("reduce", (-1, -1, "dtype", ReductionResult.OWN, _FLOAT, 0), each_element=True),
     )
     for name in ("cumsum", "cumprod"):
-        yield name, _reduction(_INT_TO_INT64, family="scan")
+        yield name, _reduction(ReductionResult.INT_TO_INT64, family="scan")
 
 
 def _indexed() -> Iterator[tuple[str, Form]]:

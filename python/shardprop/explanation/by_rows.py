@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._torch import DTensorSpec, Placement
-from ..engine import Prepared, Verdict
+from ..engine import Prepared
 from ..exact import ExactPlanner
 from ..policy import Chosen
 from ..question import Choice, NoStrategyError
@@ -53,7 +53,7 @@ def answer_by_rows(asked: Asked, rule: RowsRule, limit: int) -> Answer:
         decided = asked.decide()
     prepared = asked.prepare(rule) if decided is None else decided.prepared
     planner = None if decided is None else decided.planner
-    ranking = _Ranking(*_core.rank(_MOST_REPRICED if planner else limit, *prepared.arguments))
+    ranking = _Ranking(*_core.rank(_MOST_REPRICED if planner else limit, prepared.problem))
     rows = _rows(ranking, prepared.outputs)
     table = Table(
         asked.question,
@@ -208,7 +208,7 @@ def _picoseconds(us: float) -> float:
 
 
 def _none(ranking: _Ranking) -> str:
-    if ranking.verdict == Verdict.UNREACHABLE:
+    if ranking.verdict == _core.Verdict.UNREACHABLE:
         return "torch's planner finds no path from where the operands are."
     return (
         f"No strategy is valid: of {ranking.considered} combinations of rows every one was dropped "

@@ -31,7 +31,7 @@ def expand_rows(
     rows = _without_absent(seen.rows(), question.meta)
     prepared = prepare(question, rule, rows, seen, kinds=kinds)
     written = _written(question, rule, prepared.outputs)
-    table, layouts = _core.strategy_table(written, sources, *prepared.arguments)
+    table, layouts = _core.strategy_table(written, sources, prepared.problem)
     return Numbered(table, prepared.outputs, layouts)
 
 

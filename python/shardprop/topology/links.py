@@ -81,12 +81,12 @@ class PerCollective(Generic[T]):
     @classmethod
     def same(cls, value: T) -> PerCollective[T]:
         """The same value for all of them."""
-        return cls(value, value, value, value, value)
+        return cls(**dict.fromkeys(COLLECTIVES, value))
 
     @staticmethod
     def each(make: Callable[[str], U]) -> PerCollective[U]:
         """What `make` gives for each collective's name."""
-        return PerCollective(*map(make, COLLECTIVES))
+        return PerCollective(**{name: make(name) for name in COLLECTIVES})
 
     def of(self, collective: str) -> T:
         """The value of one of `COLLECTIVES`."""

@@ -20,7 +20,7 @@ import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop._torch import ShardingPlaceholder
 from shardprop.cost_model import CostModel, GroupCosts, Line
-from shardprop.engine import prepare
+from shardprop.engine import Arguments, prepare
 from shardprop.metadata import output_meta
 from shardprop.question import Question, question_of
 from shardprop.route import route_of
@@ -112,14 +112,15 @@ def rows_of(question: Question, rule: Any) -> tuple[list[Row], int]:
 
     Replicating all is always one, and the first. What may be cut may be a plain shard.
     """
-    prepared = prepare(question, rule)
-    given = prepared.arguments[2]
+    seen = Arguments(question, rule)
+    given = seen.rows()
+    outputs = prepare(question, rule, given, seen).outputs
     rows = [
         tuple(S(cell.dim) if isinstance(cell, ShardingPlaceholder) else cell for cell in row)
         for row in given
     ]
-    width = prepared.outputs + len(question.operands)
-    return [(R,) * width, *rows], prepared.outputs
+    width = outputs + len(question.operands)
+    return [(R,) * width, *rows], outputs
 
 
 def question_about(op: Any, *args: Any, **kwargs: Any) -> tuple[Question, Any]:
