@@ -33,6 +33,9 @@ from torch.distributed._functional_collectives import _are_we_tracing as are_we_
 from torch.distributed._local_tensor import (
     LocalTensor,
     LocalTensorMode,
+    _combine_int_rank_results,
+    _map_to_rank_local_val,
+    enabled_local_tensor_mode,
     local_tensor_mode,
     maybe_disable_local_tensor_mode,
     maybe_run_for_local_tensor,
@@ -248,7 +251,25 @@ def coordinate_in(mesh: DeviceMesh) -> Sequence[int] | None:
     """Where this rank is in a mesh; None if it is not. In LocalTensorMode it is everywhere."""
     if not mesh._is_current_rank_part_of_mesh():
         return None
-    return [0] * mesh.ndim if in_local_tensor_mode() else list(mesh.get_coordinate())  # type: ignore[arg-type]
+    everywhere = enabled_local_tensor_mode() is not None
+    return [0] * mesh.ndim if everywhere else list(mesh.get_coordinate())  # type: ignore[arg-type]
+
+
+def coordinates_of_ranks(mesh: DeviceMesh) -> dict[int, list[int]] | None:
+    """Where each rank that this process stands for is in a mesh; None outside LocalTensorMode."""
+    mode = enabled_local_tensor_mode()
+    if mode is None:
+        return None
+    coordinates: Sequence[Any] = mesh.get_coordinate()  # type: ignore[assignment]
+    return {
+        rank: [_map_to_rank_local_val(coordinate, rank) for coordinate in coordinates]
+        for rank in sorted(mode.ranks)
+    }
+
+
+def int_of_ranks(by_rank: dict[int, int]) -> int | SymInt:
+    """In LocalTensorMode an int that each rank has its own of; plain where all have the same."""
+    return _combine_int_rank_results(by_rank)
 
 
 def mesh_of(schema: OpSchema) -> DeviceMesh:
