@@ -124,7 +124,7 @@ void* slot_of(Function* function) {
 PyObject* make_type() {
   static PyMethodDef methods[] = {
       {"catch_up", catch_up_now, METH_NOARGS,
-       "As at the start of an op in a thread that is behind."},
+       "catch_up(self) -> None\n\nAs at the start of an op in a thread that is behind."},
       {nullptr, nullptr, 0, nullptr},
   };
   static const char* doc =

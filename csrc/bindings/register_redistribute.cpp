@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <span>
 
 #include "decode.h"
 #include "greedy.h"
@@ -23,20 +24,50 @@ void refuse_shards_beyond(const DecodedSpec& spec) {
   }
 }
 
-py::tuple plan(const BoundMesh& mesh, py::handle src, py::handle dst, bool force_graph) {
+// Status, whether it is by graph, and steps; `shape` makes a Python object of a step's shapes.
+template <typename Shape>
+py::tuple plan_at(std::span<const std::int64_t> coordinates, const BoundMesh& mesh, py::handle src,
+                  py::handle dst, bool force_graph, Shape&& shape) {
   if (!mesh.member) throw Unsupported("rank outside the mesh");
   Decoder decoder;
   const DecodedSpec from = decoder.spec(src), to = decoder.spec(dst);
   refuse_shards_beyond(from);
   refuse_shards_beyond(to);
-  const Plan plan = plan_redistribute(from.layout, to.layout, mesh.mesh, from.info, mesh.coordinate,
+  const Plan plan = plan_redistribute(from.layout, to.layout, mesh.mesh, from.info, coordinates,
                                       force_graph, environment().dialect, decoder.op_hashes());
   py::list steps;
   for (const Move& move : plan.moves) {
     steps.append(py::make_tuple(move.mesh_dim, placement_object(move.from, src, dst, decoder),
-                                placement_object(move.to, src, dst, decoder), move.logical_shape));
+                                placement_object(move.to, src, dst, decoder),
+                                shape(move.logical_shapes)));
   }
   return py::make_tuple(static_cast<int>(plan.status), plan.by_graph, steps);
+}
+
+py::tuple plan(const BoundMesh& mesh, py::handle src, py::handle dst, bool force_graph) {
+  return plan_at(mesh.coordinate, mesh, src, dst, force_graph,
+                 [](const std::vector<std::int64_t>& shape) -> const auto& { return shape; });
+}
+
+// `plan` for several ranks at once: the shape of a step is a list of theirs.
+py::tuple plan_for_ranks(const BoundMesh& mesh,
+                         const std::vector<std::vector<std::int64_t>>& coordinates, py::handle src,
+                         py::handle dst, bool force_graph) {
+  std::vector<std::int64_t> joined;
+  for (const auto& each : coordinates) {
+    if (each.size() != static_cast<std::size_t>(mesh.mesh.ndim)) {
+      throw std::invalid_argument("Expected a coordinate per mesh dim.");
+    }
+    joined.insert(joined.end(), each.begin(), each.end());
+  }
+  return plan_at(joined, mesh, src, dst, force_graph, [&](const std::vector<std::int64_t>& shapes) {
+    const std::size_t dims = shapes.size() / coordinates.size();
+    py::list of_ranks;
+    for (auto at = shapes.begin(); of_ranks.size() < coordinates.size(); at += dims) {
+      of_ranks.append(std::vector<std::int64_t>(at, at + dims));
+    }
+    return of_ranks;
+  });
 }
 
 // The steps of torch's greedy plan, which does not look at sizes: for a price as an expression. The
@@ -176,6 +207,8 @@ void register_redistribute(py::module_& module) {
            py::arg("force_graph"));
   module.def("plan", &plan, py::arg("mesh"), py::arg("src"), py::arg("dst"),
              py::arg("force_graph"));
+  module.def("plan_for_ranks", &plan_for_ranks, py::arg("mesh"), py::arg("coordinates"),
+             py::arg("src"), py::arg("dst"), py::arg("force_graph"));
   module.def("price_steps", &price_steps, py::arg("mesh"), py::arg("src"), py::arg("dst"),
              py::arg("force_graph"));
   module.def(

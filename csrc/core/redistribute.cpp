@@ -29,44 +29,58 @@ int changed_mesh_dim(const Layout& from, const Layout& to) {
   return m;
 }
 
-// The shape that mesh dim `mesh_dim` cuts: every other cut of `layout` applied, in shard order.
-std::vector<std::int64_t> shape_without(const Layout& layout, int mesh_dim, const Mesh& mesh,
-                                        const TensorInfo& info,
-                                        std::span<const std::int64_t> coordinate) {
-  auto shape = info.shape;
-  for (int position = 0; position < layout.ndim; ++position) {
-    for (int m = 0; m < layout.ndim; ++m) {
-      const Placement p = layout.placements[m];
-      if (m == mesh_dim || !p.is_shard_like() || layout.position[m] != position) continue;
-      shape[p.dim] = local_size(p, shape[p.dim], mesh.size[m], coordinate[m]);
-    }
+// `shape` after `cut` at each of `coordinates`, one after another.
+template <typename Cut>
+std::vector<std::int64_t> shapes_at(std::span<const std::int64_t> coordinates, const Mesh& mesh,
+                                    std::span<const std::int64_t> shape, Cut&& cut) {
+  std::vector<std::int64_t> shapes;
+  shapes.reserve(shape.size() * (coordinates.size() / mesh.ndim));
+  for (; !coordinates.empty(); coordinates = coordinates.subspan(mesh.ndim)) {
+    shapes.insert(shapes.end(), shape.begin(), shape.end());
+    cut(shapes.data() + shapes.size() - shape.size(), coordinates.data());
   }
-  return shape;
+  return shapes;
+}
+
+// The shape that mesh dim `mesh_dim` cuts: every other cut of `layout` applied, in shard order.
+std::vector<std::int64_t> shapes_without(const Layout& layout, int mesh_dim, const Mesh& mesh,
+                                         const TensorInfo& info,
+                                         std::span<const std::int64_t> coordinates) {
+  return shapes_at(coordinates, mesh, info.shape, [&](std::int64_t* shape, const auto* coordinate) {
+    for (int position = 0; position < layout.ndim; ++position) {
+      for (int m = 0; m < layout.ndim; ++m) {
+        const Placement p = layout.placements[m];
+        if (m == mesh_dim || !p.is_shard_like() || layout.position[m] != position) continue;
+        shape[p.dim] = local_size(p, shape[p.dim], mesh.size[m], coordinate[m]);
+      }
+    }
+  });
 }
 
 // Greedy's logical shapes come from the source and are never updated: mesh dims left of it cut.
 struct GreedyMoves {
   const Layout& src;
   const Mesh& mesh;
-  std::span<const std::int64_t> coordinate;
-  std::vector<std::int64_t> shape;
+  std::span<const std::int64_t> coordinates;
+  std::span<const std::int64_t> shape;
   std::vector<Move> moves = {};
 
   void open(int) {}
   void either(int, Placement, Placement) {}
   void step(int m, Placement from, Placement to) {
-    auto logical = shape;
-    for (int i = 0; i < m; ++i) {
-      const Placement p = src.placements[i];
-      if (p.is_shard()) logical[p.dim] = chunk_size(logical[p.dim], mesh.size[i], coordinate[i]);
-    }
-    moves.push_back({m, from, to, std::move(logical)});
+    const auto cut = [&](std::int64_t* logical, const auto* coordinate) {
+      for (int i = 0; i < m; ++i) {
+        const Placement p = src.placements[i];
+        if (p.is_shard()) logical[p.dim] = chunk_size(logical[p.dim], mesh.size[i], coordinate[i]);
+      }
+    };
+    moves.push_back({m, from, to, shapes_at(coordinates, mesh, shape, cut)});
   }
 };
 
 Plan greedy_plan(const Layout& src, const Layout& dst, const Mesh& mesh, const TensorInfo& info,
-                 std::span<const std::int64_t> coordinate) {
-  GreedyMoves visitor{src, mesh, coordinate, info.shape};
+                 std::span<const std::int64_t> coordinates) {
+  GreedyMoves visitor{src, mesh, coordinates, info.shape};
   walk_greedy(src, dst.placements.data(), 0, num_shards(src, mesh), visitor);
   return {PlanStatus::kFound, false, std::move(visitor.moves)};
 }
@@ -160,10 +174,10 @@ std::optional<double> cost_without_plan(const Layout& src, const Layout& dst, bo
 }
 
 Plan plan_redistribute(const Layout& src, const Layout& dst, const Mesh& mesh,
-                       const TensorInfo& info, std::span<const std::int64_t> coordinate,
+                       const TensorInfo& info, std::span<const std::int64_t> coordinates,
                        bool force_graph, Dialect dialect,
                        std::span<const std::uint64_t> op_hashes) {
-  if (!needs_graph(src, dst, force_graph)) return greedy_plan(src, dst, mesh, info, coordinate);
+  if (!needs_graph(src, dst, force_graph)) return greedy_plan(src, dst, mesh, info, coordinates);
   std::optional<Layout> ends[2];
   for (int i = 0; i < 2; ++i) {
     const Layout& layout = i == 0 ? src : dst;
@@ -175,7 +189,7 @@ Plan plan_redistribute(const Layout& src, const Layout& dst, const Mesh& mesh,
     // fits the split factors.
     if (has_strided(layout) && is_opaque(layout)) return {PlanStatus::kNotDecodable, true, {}};
     ends[i] = decode_strided(layout, mesh);
-    if (!ends[i]) return greedy_plan(src, dst, mesh, info, coordinate);
+    if (!ends[i]) return greedy_plan(src, dst, mesh, info, coordinates);
   }
   GraphPlanner planner(mesh, info, dialect, op_hashes);
   const auto path = planner.path(*ends[0], *ends[1]);
@@ -184,7 +198,7 @@ Plan plan_redistribute(const Layout& src, const Layout& dst, const Mesh& mesh,
   for (std::size_t i = 1; i < path.size(); ++i) {
     const int m = changed_mesh_dim(path[i - 1], path[i]);
     plan.moves.push_back({m, path[i - 1].placements[m], path[i].placements[m],
-                          shape_without(path[i - 1], m, mesh, info, coordinate)});
+                          shapes_without(path[i - 1], m, mesh, info, coordinates)});
   }
   return plan;
 }

@@ -67,7 +67,9 @@ class GraphPlanner {
 struct Move {
   int mesh_dim;
   Placement from, to;
-  std::vector<std::int64_t> logical_shape;  // of the tensor that this mesh dim cuts, on this rank
+  // Of the tensor that this mesh dim cuts: its shape at each coordinate asked for, one after
+  // another.
+  std::vector<std::int64_t> logical_shapes;
 };
 
 enum class PlanStatus {
@@ -82,10 +84,11 @@ struct Plan {
   std::vector<Move> moves;
 };
 
-// torch's _gen_transform_infos with a fresh planner. `coordinate` is this rank's in the mesh.
+// torch's _gen_transform_infos with a fresh planner. `coordinates` in the mesh, one after another:
+// this rank's, or those of all ranks that one process stands for.
 [[nodiscard]] Plan plan_redistribute(const Layout& src, const Layout& dst, const Mesh& mesh,
                                      const TensorInfo& info,
-                                     std::span<const std::int64_t> coordinate, bool force_graph,
+                                     std::span<const std::int64_t> coordinates, bool force_graph,
                                      Dialect dialect, std::span<const std::uint64_t> op_hashes);
 
 // Does torch plan this pair on its graph? (It then also depends on the planner's history.)

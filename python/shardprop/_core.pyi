@@ -250,6 +250,11 @@ def plan(
     mesh: Mesh, src: object, dst: object, force_graph: bool
 ) -> tuple[int, bool, list[tuple[int, Any, Any, list[int]]]]: ...
 
+# The same for several ranks, with a logical shape for each of their coordinates.
+def plan_for_ranks(
+    mesh: Mesh, coordinates: Sequence[Sequence[int]], src: object, dst: object, force_graph: bool
+) -> tuple[int, bool, list[tuple[int, Any, Any, list[list[int]]]]]: ...
+
 # A layout: placements over the mesh, and (tensor dim, mesh dims in the order in which they cut it).
 _Layout = tuple[tuple[Any, ...], tuple[tuple[int, tuple[int, ...]], ...]]
 # Kind, mesh dims, layout before and after, us of communication, of local work, bytes sent, peak.

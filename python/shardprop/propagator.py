@@ -75,7 +75,8 @@ def propagate_sharding(schema: OpSchema) -> OutputSharding:
             return observed(schema, _propagate, _recorder)
         return _propagate(schema)
     except Exception as error:
-        raise error.with_traceback(without_own_frames(error.__traceback__))
+        error.__traceback__ = without_own_frames(error.__traceback__)
+        raise
 
 
 def propagate_aside(schema: OpSchema) -> OutputSharding:

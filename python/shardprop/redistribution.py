@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _core, _torch
-from ._torch import DTensorSpec, Placement, TransformInfo
+from ._torch import DTensorSpec, Placement, SymInt, TransformInfo
 from .bounded import BoundedMap
 from .counting import Recorder
 from .errors import ShardpropError
@@ -20,6 +20,9 @@ from .symbolic import symbolic_cost
 __all__ = ["Redistribution", "TorchPlan", "TorchStep"]
 
 _PLANS_HELD = 4096
+
+# In LocalTensorMode: for each rank its coordinate in a mesh.
+_Coordinates = dict[int, list[int]]
 
 
 @dataclass(frozen=True)
@@ -155,19 +158,20 @@ class Redistribution:
     ) -> list[Any]:
         """Stands in for torch's ``_gen_transform_infos``: the same steps, from the core."""
         try:
-            if _torch.in_local_tensor_mode() or _torch.plans_for_any_rank():
+            if _torch.plans_for_any_rank():
                 raise _core.Unsupported("shapes of several ranks in a plan")
+            ranks = None
+            if _torch.in_local_tensor_mode():
+                ranks = _torch.coordinates_of_ranks(src.mesh)
             force = _torch.graph_plan_wanted(use_graph_based_transform)
-            key = self._key(src, dst, force)
+            mesh = core_mesh(src.mesh)
+            key = self._key(mesh, ranks, src, dst, force)
             infos = self._plans.get(key) if key else None
             if infos is None:
-                status, _, steps = _core.plan(core_mesh(src.mesh), src, dst, force)
-                if status != _core.PlanStatus.FOUND:
-                    raise _core.Unsupported("no path in torch's graph planner")
-                infos = [
-                    TransformInfo(mesh_dim=m, src_dst_placements=(a, b), logical_shape=shape)
-                    for m, a, b, shape in steps
-                ]
+                if ranks is None:
+                    infos = _infos(mesh, src, dst, force)
+                else:
+                    infos = _infos_of_ranks(mesh, ranks, src, dst, force)
                 if key:
                     self._plans.put(key, infos)
         except _core.Unsupported as reason:
@@ -176,12 +180,19 @@ class Redistribution:
         return infos
 
     @staticmethod
-    def _key(src: DTensorSpec, dst: DTensorSpec, force_graph: bool) -> bytes:
+    def _key(
+        mesh: _core.Mesh,
+        ranks: _Coordinates | None,
+        src: DTensorSpec,
+        dst: DTensorSpec,
+        force_graph: bool,
+    ) -> bytes:
         """The key of a plan, empty if it must not be held: an opaque placement is no key."""
         source, target = _core.spec_key(src), _core.spec_key(dst)
         if not source or not target:
             return b""
-        return core_mesh(src.mesh).key + source + target + bytes([force_graph])
+        key = mesh.key + source + target + (b"\1" if force_graph else b"\0")
+        return key if ranks is None else key + repr(ranks).encode()
 
     def install(self) -> None:
         """Put these in the place of torch's."""
@@ -192,3 +203,37 @@ class Redistribution:
         # torch tells its users to call cache_clear() on this function.
         cached.cache_clear = self.clear  # type: ignore[attr-defined]
         _torch.install_pricing(self.cost, cached, self.transform_infos)
+
+
+def _infos(mesh: _core.Mesh, src: DTensorSpec, dst: DTensorSpec, force_graph: bool) -> list[Any]:
+    """The steps for this rank, as torch has them."""
+    status, _, steps = _core.plan(mesh, src, dst, force_graph)
+    _check_found(status)
+    return [TransformInfo(m, (before, after), shape) for m, before, after, shape in steps]
+
+
+def _infos_of_ranks(
+    mesh: _core.Mesh,
+    ranks: _Coordinates,
+    src: DTensorSpec,
+    dst: DTensorSpec,
+    force_graph: bool,
+) -> list[Any]:
+    """The steps for all ranks that this process stands for, as torch has them: a size is an int
+    with a value for each rank where these differ."""
+    status, _, steps = _core.plan_for_ranks(mesh, [*ranks.values()], src, dst, force_graph)
+    _check_found(status)
+
+    def shape_of_ranks(shapes: list[list[int]]) -> list[int | SymInt]:
+        by_dim = zip(*shapes, strict=True)
+        return [_torch.int_of_ranks(dict(zip(ranks, sizes, strict=True))) for sizes in by_dim]
+
+    return [
+        TransformInfo(m, (before, after), shape_of_ranks(shapes))
+        for m, before, after, shapes in steps
+    ]
+
+
+def _check_found(status: int) -> None:
+    if status != _core.PlanStatus.FOUND:
+        raise _core.Unsupported("no path in torch's graph planner")

@@ -32,8 +32,21 @@ TEST(greedy_replicates_a_misaligned_shard_first) {
   const Plan p =
       plan(layout_of({shard(0), shard(0)}), layout_of({replicate(), shard(0)}), {{10, 8}, 4});
   CHECK_EQ(text(p), "1:S(0)>R 0:S(0)>R 1:R>S(0) ");
-  CHECK_EQ(p.moves[0].logical_shape, (std::vector<std::int64_t>{5, 8}));
-  CHECK_EQ(p.moves[1].logical_shape, (std::vector<std::int64_t>{10, 8}));
+  CHECK_EQ(p.moves[0].logical_shapes, (std::vector<std::int64_t>{5, 8}));
+  CHECK_EQ(p.moves[1].logical_shapes, (std::vector<std::int64_t>{10, 8}));
+}
+
+TEST(a_plan_for_several_ranks_has_the_shapes_of_each) {
+  const Mesh mesh = ring_mesh(std::vector<std::int64_t>{2, 4}, 8);
+  const std::vector<std::int64_t> coordinates{0, 0, 1, 3};
+  const TensorInfo info{{5, 3}, 4};
+  const Layout src = layout_of({shard(0), shard(0)}), dst = layout_of({shard(0), replicate()});
+  for (const bool by_graph : {false, true}) {
+    const Plan p = plan_redistribute(src, dst, mesh, info, coordinates, by_graph, {}, kOpHashes);
+    CHECK_EQ(p.by_graph, by_graph);
+    CHECK_EQ(p.moves.size(), 1u);
+    CHECK_EQ(p.moves[0].logical_shapes, (std::vector<std::int64_t>{3, 3, 2, 3}));
+  }
 }
 
 TEST(greedy_reduces_a_misaligned_partial_before_it_chunks) {

@@ -62,6 +62,7 @@ from .generations import before_clearing, forget_decisions, is_in_op
 from .mesh import (
     coordinate_in,
     coordinate_on,
+    coordinates_of_ranks,
     mesh_of,
     named_root_dims,
     real_mesh,
@@ -131,6 +132,7 @@ from .ranks import (
     all_ranks_at_once,
     as_one_tensor,
     in_local_tensor_mode,
+    int_of_ranks,
     make_fake_process_group,
     no_local_tensors,
     on_each_rank,

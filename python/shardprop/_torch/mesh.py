@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from torch.distributed._local_tensor import _map_to_rank_local_val, enabled_local_tensor_mode
 from torch.distributed.tensor import _utils
 
 from .flattened import found_by_layout
-from .ranks import in_local_tensor_mode
 from .types import DeviceMesh, OpOverload, OpSchema
 from .version import args_with_mesh
 
@@ -18,7 +18,20 @@ def coordinate_in(mesh: DeviceMesh) -> Sequence[int] | None:
     """Where this rank is in a mesh; None if it is not. In LocalTensorMode it is everywhere."""
     if not mesh._is_current_rank_part_of_mesh():
         return None
-    return [0] * mesh.ndim if in_local_tensor_mode() else list(mesh.get_coordinate())  # type: ignore[arg-type]
+    everywhere = enabled_local_tensor_mode() is not None
+    return [0] * mesh.ndim if everywhere else list(mesh.get_coordinate())  # type: ignore[arg-type]
+
+
+def coordinates_of_ranks(mesh: DeviceMesh) -> dict[int, list[int]] | None:
+    """Where each rank that this process stands for is in a mesh; None outside LocalTensorMode."""
+    mode = enabled_local_tensor_mode()
+    if mode is None:
+        return None
+    coordinates: Sequence[Any] = mesh.get_coordinate()  # type: ignore[assignment]
+    return {
+        rank: [_map_to_rank_local_val(coordinate, rank) for coordinate in coordinates]
+        for rank in sorted(mode.ranks)
+    }
 
 
 def mesh_of(schema: OpSchema) -> DeviceMesh:

@@ -7,9 +7,11 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
+from torch import SymInt
 from torch.distributed._local_tensor import (
     LocalTensor,
     LocalTensorMode,
+    _combine_int_rank_results,
     local_tensor_mode,
     maybe_disable_local_tensor_mode,
     maybe_run_for_local_tensor,
@@ -19,6 +21,11 @@ from torch.distributed._local_tensor import (
 def in_local_tensor_mode() -> bool:
     """Is one process standing in for all ranks (LocalTensorMode)?"""
     return local_tensor_mode() is not None
+
+
+def int_of_ranks(by_rank: dict[int, int]) -> int | SymInt:
+    """In LocalTensorMode an int that each rank has its own of; plain where all have the same."""
+    return _combine_int_rank_results(by_rank)
 
 
 def make_fake_process_group(ranks: int) -> None:

@@ -14,9 +14,6 @@ NONE: frozenset[str] = frozenset()
 SYMBOLIC_SHAPE = "symbolic shape"
 """With dynamic shapes torch makes the plans that are executed: they hold shapes."""
 
-SHAPES_OF_RANKS = "shapes of several ranks in a plan"
-"""In LocalTensorMode likewise: each rank has its own."""
-
 
 def check(
     reports: Sequence[Report],
