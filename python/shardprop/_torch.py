@@ -806,7 +806,7 @@ def forget_decisions() -> None:
     """
     with _forgetting:
         # Never taken away again: threads may be behind that do not run an op for a long time. While
-        # none is, an op has 60 more instructions for it.
+        # none is, that costs an op 113 instructions of 62,000.
         if _READ_BY_EACH_OP not in vars(_DISPATCHER):
             setattr(_DISPATCHER, _READ_BY_EACH_OP, _generation_slot)
         prop = propagator()
