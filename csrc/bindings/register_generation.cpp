@@ -16,7 +16,7 @@ namespace {
 
 // A new thread is behind (0), so it comes to know what it decides under.
 std::atomic<std::uint64_t> generation_of_process{1};
-thread_local std::uint64_t generation_of_thread = 0;
+constinit thread_local std::uint64_t generation_of_thread = 0;
 
 // A data descriptor: the value is in the instance's __dict__, as if there were no descriptor.
 struct Slot {

@@ -20,7 +20,7 @@ import shardprop
 PACKAGE = Path(shardprop.__file__).parent
 # Every n-th module of torch is tried; SHARDPROP_EVERY_IMPORT=1 tries all, in some minutes.
 EVERY = int(os.environ.get("SHARDPROP_EVERY_IMPORT", "60"))
-# 50 ms are aimed at on an idle machine; others may be at work on this one.
+# Of CPU time, since others may be at work on this machine; 50 ms are aimed at.
 MOST_MS = 150.0
 
 
@@ -44,24 +44,23 @@ LOADED = """
 import json, sys, time
 import torch, torch.distributed.tensor
 before = set(sys.modules)
-start = time.perf_counter()
+started, start = time.process_time(), time.perf_counter()
 import shardprop
-imported = time.perf_counter()
 shardprop.enable()
-enabled = time.perf_counter()
-print(json.dumps([sorted(set(sys.modules) - before), 1e3 * (enabled - start)]))
+of_cpu, in_all = time.process_time() - started, time.perf_counter() - start
+print(json.dumps([sorted(set(sys.modules) - before), 1e3 * of_cpu, 1e3 * in_all]))
 """
 
 
 def test_enable_loads_nothing_that_dtensor_does_not(tmp_path: Path) -> None:
     times = []
     for _ in range(3):
-        loaded, milliseconds = run(LOADED, PYTHONPYCACHEPREFIX=str(tmp_path))
+        loaded, of_cpu, in_all = run(LOADED, PYTHONPYCACHEPREFIX=str(tmp_path))
         assert [name for name in loaded if name.partition(".")[0] != "shardprop"] == []
-        times.append(milliseconds)
-    print(f"import and enable() in {min(times):.1f} ms")
+        times.append((of_cpu, in_all))
+    print(f"import and enable(): {min(times)[0]:.1f} ms of CPU in {min(times)[1]:.1f} ms")
     assert not {f"shardprop.{name}" for name in ("exact", "topology", "full_mesh")} & set(loaded)
-    assert min(times) < MOST_MS
+    assert min(times)[0] < MOST_MS
 
 
 def test_import_alone_loads_no_torch() -> None:
