@@ -8,13 +8,22 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from time import perf_counter
 from typing import Any
 
 from .held_bytes import CacheStats
 from .printing import counted
 
-__all__ = ["Recorder", "Stats", "ThreadCounts"]
+__all__ = ["DecidedBy", "Recorder", "Stats", "ThreadCounts"]
+
+
+class DecidedBy(str, Enum):
+    """Who made a decision; equal to its name in JSON."""
+
+    CORE = "core"
+    TORCH = "torch"  # for lack of a rule, or it refused
+    FALLBACK = "fallback"  # torch, since the core declined
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,7 @@ class ThreadCounts:
         self._depth = 0
         self._start = 0.0
         # Of the latest decision: None, or who decided in the core's place and why (see Asked).
-        self.outcome: tuple[str, str] | None = None
+        self.outcome: tuple[DecidedBy, str] | None = None
         # What the decisions are made under that this thread carries out; None before the first.
         self.terms: Any = None
         self.reset()
@@ -158,14 +167,14 @@ class ThreadCounts:
         """torch's own function decided an op that has no rule."""
         if self._depth == 1:
             self.delegated[reason] += 1
-            self.outcome = ("torch", reason)
+            self.outcome = (DecidedBy.TORCH, reason)
             self.strided += strided
 
     def fell_back(self, reason: str, strided: int) -> None:
         """The core declined."""
         if self._depth == 1:
             self.fallbacks[reason] += 1
-            self.outcome = ("fallback", reason)
+            self.outcome = (DecidedBy.FALLBACK, reason)
             self.strided += strided
             self.strided_fallbacks += strided
 
@@ -173,7 +182,7 @@ class ThreadCounts:
         """torch refused an op that was left to it."""
         if self._depth == 1:
             self.refused[reason] += 1
-            self.outcome = ("torch", reason)
+            self.outcome = (DecidedBy.TORCH, reason)
 
 
 class Recorder:

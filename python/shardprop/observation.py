@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from . import logs
 from ._torch import OpSchema, OutputSharding
-from .counting import Recorder
+from .counting import DecidedBy, Recorder
 
 __all__ = [
     "Asked",
@@ -35,9 +35,8 @@ class Asked(NamedTuple):
         schema: The question.
         answer: The decision; None where `error` says why there is none.
         error: The exception that propagation raised.
-        outcome: Who decided, and why not the core: ``("torch", reason)`` for an op without a rule,
-            ``("fallback", reason)`` for one that the core declined. None: the core, or nobody had
-            decided yet when the error was raised.
+        outcome: Who decided in the core's place, and why. None: the core, or nobody had decided yet
+            when the error was raised.
         start: When, by `time.perf_counter`.
         seconds: How long it took.
     """
@@ -45,7 +44,7 @@ class Asked(NamedTuple):
     schema: OpSchema
     answer: OutputSharding | None
     error: Exception | None
-    outcome: tuple[str, str] | None
+    outcome: tuple[DecidedBy, str] | None
     start: float
     seconds: float
 
@@ -118,4 +117,5 @@ def _tell(asked: Asked) -> None:
     if logs.tells_decisions():
         outcome = asked.outcome
         result = asked.error if asked.answer is None else asked.answer.output_spec
-        logs.decided(asked.schema, result, asked.seconds, outcome[0] if outcome else "core")
+        by = outcome[0] if outcome else DecidedBy.CORE
+        logs.decided(asked.schema, result, asked.seconds, by.value)

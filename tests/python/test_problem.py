@@ -15,10 +15,11 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from shardprop import _core, registry
-from shardprop.decision import question_of, rule_of
-from shardprop.engine import Prepared, Question, prepare
+from shardprop.engine import Prepared, prepare
 from shardprop.mesh_models import MeshModels
 from shardprop.metadata import output_meta
+from shardprop.question import Question, question_of
+from shardprop.route import route_of
 from shardprop.topology import load_topology
 
 from .specs import SS, P, R, S, spec_of
@@ -31,9 +32,9 @@ def prepared(*operands: DTensorSpec) -> Prepared:
     """The problem of adding two tensors, or of multiplying two matrices if they do not fit."""
     x, y = operands
     op = aten.add.Tensor if x.shape == y.shape else aten.mm.default
-    rule = registry.single_dim_rule(op) or rule_of(op)
+    rule = route_of(op).rule
     schema = registry.op_schema(op, operands, {})
-    return prepare(question_of(schema, output_meta(schema), rule), rule)
+    return prepare(question_of(schema, output_meta(schema), rule.mesh(schema)), rule)
 
 
 def problem_of(case: str, mesh: DeviceMesh) -> _core.Problem:
@@ -101,7 +102,7 @@ def test_a_symbolic_problem_is_decided_twice_alike(mesh_of: MeshOf) -> None:
     symbolic = spec_of(mesh_of(2, 2), (8, 8), [R, R])
     symbolic.tensor_meta = meta._replace(shape=torch.Size((size, 8)))
     op = aten.neg.default
-    rule = rule_of(op)
+    rule = route_of(op).rule
     assert rule is not None
     question = Question(op, op, (symbolic,), {}, [symbolic], 1, symbolic.tensor_meta, symbolic.mesh)
     problem = prepare(question, rule).problem
@@ -115,9 +116,9 @@ def test_a_symbolic_problem_is_decided_twice_alike(mesh_of: MeshOf) -> None:
 def test_a_problem_outlives_what_it_was_made_of(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2, 4)
     x, w = spec_of(mesh, (64, 512), [S(0), R]), spec_of(mesh, (512, 256), [S(1), S(0)])
-    rule = registry.single_dim_rule(aten.mm.default) or rule_of(aten.mm.default)
+    rule = route_of(aten.mm.default).rule
     schema = registry.op_schema(aten.mm.default, (x, w), {})
-    question = question_of(schema, output_meta(schema), rule)
+    question = question_of(schema, output_meta(schema), rule.mesh(schema))
     expected = _core.decide(prepare(question, rule).problem)
     problem = prepare(question, rule).problem
     specs = [weakref.ref(spec) for spec in (x, w)]

@@ -58,7 +58,7 @@ from .flattened import (
     flattened_mesh,
     groups_to_flatten,
 )
-from .generations import before_clearing, forget_decisions, is_in_op
+from .generations import before_clearing, forget_decisions, forget_own_decisions, is_in_op
 from .mesh import (
     coordinate_in,
     coordinate_on,

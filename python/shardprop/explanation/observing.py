@@ -159,7 +159,7 @@ class _AsksAnew(_torch.TorchDispatchMode):  # type: ignore[no-untyped-call]
                 "enabled or disabled. Explain the function inside of that."
             )
         args, kwargs = self._fakes.in_place_of((args, kwargs or {}))
-        _torch.forget_decisions()
+        _torch.forget_own_decisions()
         self._inside.depth = getattr(self._inside, "depth", 0) + 1
         try:
             return func(*args, **kwargs)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .._torch import DeviceMesh, DTensorSpec, Partial, Placement, Replicate, StridedShard
+from ..counting import DecidedBy
 from ..kinds import is_shard, is_strided
 from ..operands import operands_of
 from ..plans import Layout, Step
@@ -63,8 +64,8 @@ def _summary(trace: Trace) -> Json:
         "dropped": trace.dropped,
         "decisions": len(trace.decisions),
         "deciders": trace.deciders(),
-        "delegated": trace.reasons("torch"),
-        "fallbacks": trace.reasons("fallback"),
+        "delegated": trace.reasons(DecidedBy.TORCH),
+        "fallbacks": trace.reasons(DecidedBy.FALLBACK),
         "errors": sum(decision.error is not None for decision in trace.decisions),
         "policies": sorted({d.policy for d in trace.decisions} | {m.policy for m in moves}),
         "implicit": sum(row.count for row in moves if not row.explicit),
@@ -122,7 +123,7 @@ def _decision(decision: TracedDecision, tables: _Tables) -> Json:
         "op": decision.op,
         "at": decision.at,
         "seconds": decision.seconds,
-        "decider": decision.decider,
+        "decider": decision.decider.value,
         "reason": decision.reason,
         "error": decision.error,
         "policy": decision.policy,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _torch
 from .._torch import DTensorSpec, MovedOperand, TensorMeta
+from ..counting import DecidedBy
 from ..operands import operands_of
 from .model import NOWHERE, Place, TracedDecision, TracedRedistribution
 from .plans import Plans
@@ -16,7 +17,7 @@ __all__ = ["decision_of", "redistribution_of"]
 def decision_of(event: Decided, began: float) -> TracedDecision:
     """A decision in words; `began` is when the trace did."""
     asked = event.asked
-    decider, reason = asked.outcome or ("core", None)
+    decider, reason = asked.outcome or (DecidedBy.CORE, None)
     return TracedDecision(
         op=str(asked.schema.op),
         schema=asked.schema,

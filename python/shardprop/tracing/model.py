@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass, field
 
 from .._torch import DTensorSpec, OpSchema, OutputSharding
+from ..counting import DecidedBy
 from ..policy import Policy
 from ..redistribute_plan import Plan
 from .plans import Planned, Plans
@@ -49,8 +50,8 @@ class TracedDecision:
         schema: The question.
         output: The answer; None where `error` says why there is none.
         error: What propagation raised, in words.
-        decider: ``"core"``; ``"torch"`` for an op without a rule, which torch decides;
-            ``"fallback"`` for one that has a rule, and that the core declined.
+        decider: ``"core"``; ``"torch"`` for an op without a rule, which torch decides, or that
+            torch refused; ``"fallback"`` for one that has a rule, and that the core declined.
         reason: Why not the core.
         seconds: How long it took.
         place: Where it was asked for.
@@ -63,7 +64,7 @@ class TracedDecision:
     schema: OpSchema
     output: OutputSharding | None
     error: str | None
-    decider: str
+    decider: DecidedBy
     reason: str | None
     seconds: float
     place: Place

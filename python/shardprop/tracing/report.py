@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from .. import _torch
-from ..counting import Stats
+from ..counting import DecidedBy, Stats
 from ..errors import ShardpropError
 from ..optimal_policy import OptimalPolicy
 from ..policy import Policy
@@ -28,8 +28,6 @@ from .rows import ModuleRow, MoveRow, across_modules, by_module, moves_alike
 from .text import report_text
 
 __all__ = ["Trace", "measured"]
-
-_DECIDERS = ("core", "torch", "fallback")
 
 
 class Trace:
@@ -123,10 +121,10 @@ class Trace:
     def deciders(self) -> dict[str, int]:
         """How many decisions the core made, torch for lack of a rule, and torch as the fallback."""
         counts = Counter(decision.decider for decision in self.decisions)
-        return {decider: counts[decider] for decider in _DECIDERS}
+        return {decider.value: counts[decider] for decider in DecidedBy}
 
-    def reasons(self, decider: str) -> dict[str, int]:
-        """Why it was not the core, of the decisions of ``"torch"`` or ``"fallback"``."""
+    def reasons(self, decider: DecidedBy) -> dict[str, int]:
+        """Why it was not the core, of the decisions that torch made."""
         found = [d.reason or "" for d in self.decisions if d.decider == decider]
         return dict(Counter(found).most_common())
 

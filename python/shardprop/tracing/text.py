@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ..counting import DecidedBy
 from ..printing import counted
 from ..redistribute_hook import plan_text
 from .model import Place
@@ -141,7 +142,10 @@ def _way(row: MoveRow) -> str:
 
 
 def _left(trace: Trace) -> Iterator[str]:
-    for head, decider in (("torch, for lack of a rule", "torch"), ("torch, fallbacks", "fallback")):
+    for head, decider in (
+        ("torch, for lack of a rule", DecidedBy.TORCH),
+        ("torch, fallbacks", DecidedBy.FALLBACK),
+    ):
         reasons = trace.reasons(decider)
         if not reasons:
             continue
