@@ -23,7 +23,6 @@ from torch.distributed.tensor.placement_types import _StridedShard
 import shardprop
 from shardprop import _torch, registry
 from shardprop.engine import answer, prepare
-from shardprop.question import question_of
 from shardprop.rules.rule import rule_of_entry
 
 aten = torch.ops.aten
@@ -66,7 +65,7 @@ def engine(op: Any, args: tuple[Any, ...], rows: list[list[Any]] | None = None) 
         rows = rule.func(op, strategy_schema.args_meta, strategy_schema.kwargs_meta)
     fixed = dataclasses.replace(rule, func=lambda *_: list(rows))
     listed = rule_of_entry(fixed)
-    question = question_of(schema, meta, listed.mesh(schema))
+    question = listed.question(schema, meta)
 
     def torch_alone() -> Answer:
         expand = _expand_single_dim_strategy_to_mesh(question.mesh, strategy_schema, fixed, meta)

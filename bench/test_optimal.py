@@ -20,7 +20,6 @@ from shardprop import _torch
 from shardprop.engine import prepare
 from shardprop.metadata import output_meta
 from shardprop.policy_settings import exact_planner
-from shardprop.question import question_of
 from shardprop.route import route_of
 
 from .conftest import MESHES, TORCH_ROUNDS
@@ -82,7 +81,7 @@ def test_optimal_decision(who: str, name: str, ndim: int, mesh_of: Any, run: Any
     planner = exact_planner("h100-nvlink")
     schema = shardprop.registry.op_schema(op, specs, {})
     rule = route_of(op).rule
-    question = question_of(schema, output_meta(schema), rule.mesh(schema))
+    question = rule.question(schema, output_meta(schema))
     prepared = prepare(question, rule)
     choice = run(lambda: planner.choose(question, prepared), 100, group)
     theirs = [

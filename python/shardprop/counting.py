@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
 from time import perf_counter
@@ -185,6 +184,24 @@ class ThreadCounts:
             self.outcome = (DecidedBy.TORCH, reason)
 
 
+class _Aside:
+    """Counts that nobody reads, in the place of a thread's own; in one another, too."""
+
+    def __init__(self, of_thread: threading.local) -> None:
+        self._of_thread = of_thread
+        self._counts = ThreadCounts()
+        self._before: list[ThreadCounts] = []
+
+    def __enter__(self) -> None:
+        before = self._of_thread.counts
+        self._before.append(before)
+        self._counts.terms = before.terms
+        self._of_thread.counts = self._counts
+
+    def __exit__(self, *_: object) -> None:
+        self._of_thread.counts = self._before.pop()
+
+
 class Recorder:
     """Counts; each thread for itself, so that none waits for another."""
 
@@ -204,17 +221,14 @@ class Recorder:
                 self._living.append((weakref.ref(threading.current_thread()), counts))
         return counts
 
-    @contextmanager
-    def aside(self) -> Iterator[None]:
+    def aside(self) -> AbstractContextManager[None]:
         """What this thread does in the block is counted nowhere: it only asks, or stands in for a
         program."""
-        before = self.mine()
-        aside = self._of_thread.counts = ThreadCounts()
-        aside.terms = before.terms
-        try:
-            yield
-        finally:
-            self._of_thread.counts = before
+        spare: _Aside | None = getattr(self._of_thread, "spare", None)
+        if spare is None:
+            spare = self._of_thread.spare = _Aside(self._of_thread)
+        self.mine()
+        return spare
 
     def terms_of_threads(self) -> list[Any]:
         """What the threads that live carry out decisions under."""

@@ -13,7 +13,7 @@ from .lists import ListQuestion, is_list_op
 from .logs import declined_inside
 from .metadata import output_meta
 from .outputs import output_sharding
-from .question import Choice, NoStrategyError, OutputMeta, Placed, Question, question_of
+from .question import Choice, NoStrategyError, OutputMeta, Placed, Question
 from .route import Route, Who, decomposer, route
 from .rules.rule import Chooser, Rule
 
@@ -29,6 +29,9 @@ class Asked(Protocol):
     @property
     def questions(self) -> Sequence[Question]:
         """One; of a list op one for each kind of element."""
+
+    def decide(self, rule: Rule, chooser: Chooser) -> OutputSharding:
+        """The decision of the op; raises what `Rule.choose` and `sharding` do."""
 
     def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
         """The decision of the op, from the choices of its questions.
@@ -49,10 +52,13 @@ class OpQuestion:
     def __init__(
         self, schema: OpSchema, rule: Rule, meta_of: Callable[[OpSchema], OutputMeta]
     ) -> None:
-        meta = meta_of(schema)
-        rule.check(schema, meta)
         self._schema = schema
-        self.questions = (question_of(schema, meta, rule.mesh(schema)),)
+        self.questions = (rule.question(schema, meta_of(schema)),)
+
+    def decide(self, rule: Rule, chooser: Chooser) -> OutputSharding:
+        """See `Asked.decide`."""
+        question = self.questions[0]
+        return output_sharding(self._schema, question, rule.choose(question, chooser))
 
     def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
         """See `Asked.sharding`."""
@@ -90,8 +96,7 @@ def decide(
         _core.Unsupported, _core.RuleError, NoStrategyError: the core leaves it to torch.
         Exception: as `asked_of` does, and what the rule function raises.
     """
-    asked = asked_of(schema, rule, meta_of)
-    return asked.sharding([rule.choose(question, terms) for question in asked.questions])
+    return asked_of(schema, rule, meta_of).decide(rule, terms)
 
 
 def read_out(schema: OpSchema) -> OutputSharding:

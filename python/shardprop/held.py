@@ -104,8 +104,11 @@ class HeldDecisions:
         self._rows.clear()
         self._decisions.clear()
 
-    def choose(self, question: Question, rule: RowsRule) -> Choice:
+    def choose(self, question: Question, rule: RowsRule, at_its_price: bool = False) -> Choice:
         """`engine.choose`; costs are those of the sizes that were decided for.
+
+        `at_its_price`: a choice that moves something is not looked up, so that costs are those of
+        the question.
 
         Raises:
             As `engine.choose` does.
@@ -121,7 +124,7 @@ class HeldDecisions:
         variants = () if known is None else known.variants
         for variant in variants:
             if variant.hold(question, sizes, floats):
-                return self._choose(question, rule, variant.rows, None, layouts)
+                return self._choose(question, rule, variant.rows, None, layouts, at_its_price)
         seen = Arguments(question, rule)
         # A list of our own: what the rule gave may be another's, and its address is a key below.
         rows: Sequence[Any] = [*seen.rows()]
@@ -133,7 +136,7 @@ class HeldDecisions:
         kept = (v for v in variants if v.reads is not None)
         newest = _Rows(rows, sizes, floats, reads)
         self._rows.put(key, _RowsOfRule(rule, question.rule_op, (newest, *kept)[:_VARIANTS]))
-        return self._choose(question, rule, rows, seen, layouts)
+        return self._choose(question, rule, rows, seen, layouts, at_its_price)
 
     def _choose(
         self,
@@ -142,6 +145,7 @@ class HeldDecisions:
         rows: Sequence[Any],
         seen: Arguments | None,
         layouts: bytes,
+        at_its_price: bool,
     ) -> Choice:
         """The choice among rows that are held."""
         key = id(rows), id(question.op), layouts, options(question, rule), _outline(question)
@@ -149,6 +153,8 @@ class HeldDecisions:
         if known is not None:
             for decided in known.variants:
                 if decided.region.contains(question.operands):
+                    if at_its_price and any(decided.choice.operand_costs):
+                        return answer(prepare(question, rule, rows, seen))
                     return decided.choice
         prepared = prepare(question, rule, rows, seen)
         choice = answer(prepared)

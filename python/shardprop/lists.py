@@ -15,7 +15,7 @@ from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .op_facts import op_facts
 from .outputs import SpecMaker, moves
 from .question import Choice, OutputMeta, Placed, Placements, Question
-from .rules.rule import Rule
+from .rules.rule import Chooser, Rule
 
 __all__ = ["Elements", "ListQuestion", "is_list_op", "is_tensor_list"]
 
@@ -141,6 +141,10 @@ class ListQuestion:
             element_question(schema, self.elements, index, self._meta)
             for index in self.elements.first
         ]
+
+    def decide(self, rule: Rule, chooser: Chooser) -> OutputSharding:
+        """The decision of the whole op, each kind of element being asked about."""
+        return self.sharding([rule.choose(question, chooser) for question in self.questions])
 
     def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
         """The decision of the whole op; `choices` are those of the questions.

@@ -3,8 +3,9 @@ their places."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _torch, registry
 from ._torch import DTensorSpec, OpOverload, OpSchema
@@ -25,6 +26,47 @@ def call_schema(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     return registry.op_schema(op, placed, named)
 
 
+class _Argument(NamedTuple):
+    """One argument of an op, as its schema has it."""
+
+    name: str
+    has_place: bool
+    has_default: bool
+    default: Any
+    is_tensor: bool
+    is_tensor_list: bool
+
+    def is_default(self, value: Any) -> bool:
+        """Is it what the op takes where it is not given the argument?"""
+        if not self.has_default:
+            return False
+        default = self.default
+        return value is default or (type(value) is type(default) and bool(value == default))
+
+
+@functools.cache
+def _arguments_of(op: OpOverload) -> tuple[list[_Argument], dict[str, _Argument]]:
+    """Those with a place, and those that are given by name alone."""
+    placed: list[_Argument] = []
+    named: dict[str, _Argument] = {}
+    for each in _torch.function_schema(op).arguments:
+        kind = str(each.type)
+        has_default = each.has_default_value()
+        argument = _Argument(
+            name=each.name,
+            has_place=not each.kwarg_only,
+            has_default=has_default,
+            default=each.default_value if has_default else None,
+            is_tensor="Tensor" in kind and "List[" not in kind,
+            is_tensor_list="Tensor" in kind and "List[" in kind,
+        )
+        if argument.has_place:
+            placed.append(argument)
+        else:
+            named[argument.name] = argument
+    return placed, named
+
+
 def placed_arguments(
     op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -39,54 +81,39 @@ def placed_arguments(
         raise ShardpropError(
             f"op: Expected an op overload such as torch.ops.aten.mm.default, got {op!r}."
         )
-    arguments = _torch.function_schema(op).arguments
-    positional = [each for each in arguments if not each.kwarg_only]
-    if len(args) > len(positional):
+    arguments, by_name = _arguments_of(op)
+    if len(args) > len(arguments):
         raise ShardpropError(
-            f"{op}: Expected at most {len(positional)} positional arguments, got {len(args)}."
+            f"{op}: Expected at most {len(arguments)} positional arguments, got {len(args)}."
         )
-    left = dict(kwargs)
-    placed = [*args]
-    for argument in positional[len(args) :]:
+    left, placed = dict(kwargs), [*args]
+    for argument in arguments[len(args) :]:
         if argument.name in left:
             placed.append(left.pop(argument.name))
-        elif argument.has_default_value():
-            placed.append(argument.default_value)
+        elif argument.has_default:
+            placed.append(argument.default)
         else:
             raise ShardpropError(f"{op}: Expected the argument {argument.name!r}, got none.")
-    named = {each.name: each for each in arguments if each.kwarg_only}
-    for name in left:
-        if name not in named:
-            raise ShardpropError(f"{op}: Expected arguments that it has, got {name!r}.")
-    for argument, value in zip(positional, placed, strict=True):
-        _check(op, argument, value)
     for name, value in left.items():
-        _check(op, named[name], value)
-    while placed and _is_default(positional[len(placed) - 1], placed[-1]):
+        if name not in by_name:
+            raise ShardpropError(f"{op}: Expected arguments that it has, got {name!r}.")
+        _check(op, by_name[name], value)
+    for argument, value in zip(arguments, placed, strict=True):
+        _check(op, argument, value)
+    while placed and arguments[len(placed) - 1].is_default(placed[-1]):
         placed.pop()
-    return tuple(placed), {n: v for n, v in left.items() if not _is_default(named[n], v)}
+    return tuple(placed), {n: v for n, v in left.items() if not by_name[n].is_default(v)}
 
 
-def _is_default(argument: Any, value: Any) -> bool:
-    if not argument.has_default_value():
-        return False
-    default = argument.default_value
-    return value is default or (type(value) is type(default) and bool(value == default))
-
-
-def _check(op: OpOverload, argument: Any, value: Any) -> None:
+def _check(op: OpOverload, argument: _Argument, value: Any) -> None:
     """A list of tensors where a tensor belongs, or the other way round, makes torch's own code and
     rules do anything at all."""
-    kind = str(argument.type)
-    if "Tensor" not in kind:
-        return
-    takes_list = "List[" in kind
     is_list = isinstance(value, (list, tuple)) and not isinstance(value, _torch.TensorMeta)
-    if takes_list and not is_list and value is not None:
+    if argument.is_tensor_list and not is_list and value is not None:
         raise ShardpropError(
             f"{op}, {argument.name}: Expected a list of tensors, got {_named(value)}."
         )
-    if not takes_list and is_list:
+    if argument.is_tensor and is_list:
         raise ShardpropError(f"{op}, {argument.name}: Expected a tensor, got a list.")
 
 

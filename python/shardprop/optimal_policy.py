@@ -69,6 +69,8 @@ class OptimalPolicy:
         self._recorder.policy_fell_back(cheapest)
         return self._otherwise.choose(question, rule)
 
+    choose_at_its_price = choose
+
     def chosen(self, question: Question, rule: RowsRule) -> Chosen:
         """See `Policy.chosen`; raises what `choose` raises."""
         cheapest = self._cheapest(question, rule)

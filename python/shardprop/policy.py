@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -19,7 +20,7 @@ from .rules.rule import RowsRule
 if TYPE_CHECKING:
     from .exact import ExactPlanner
 
-__all__ = ["Afresh", "Chosen", "Policy", "TorchPolicy"]
+__all__ = ["Afresh", "AtItsPrice", "Chosen", "Policy", "TorchPolicy"]
 
 
 class Chosen(NamedTuple):
@@ -51,6 +52,9 @@ class Policy(Protocol):
 
     def choose(self, question: Question, rule: RowsRule) -> Choice:
         """The choice among the rows of a rule; raises what `engine.choose` raises."""
+
+    def choose_at_its_price(self, question: Question, rule: RowsRule) -> Choice:
+        """`choose`, its costs being those of the sizes of this very question."""
 
     def prepare(self, question: Question, rule: RowsRule) -> Prepared:
         """The question as the core is asked; see `engine.prepare` for what it raises."""
@@ -89,6 +93,7 @@ class TorchPolicy:
         self._recorder = recorder
         self._held = HeldDecisions()
         self.choose = self._held.choose
+        self.choose_at_its_price = functools.partial(self._held.choose, at_its_price=True)
         self.cost = redistribution.cost
         self.communication = redistribution.cost
         self.one_decision = redistribution.one_decision
@@ -114,6 +119,15 @@ class TorchPolicy:
         """Forget plans and decisions."""
         self._redistribution.clear()
         self._held.clear()
+
+
+class AtItsPrice:
+    """A policy asked for decisions with the costs of the very sizes that are asked about."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.choose = policy.choose_at_its_price
+        self.cost = policy.cost
+        self.one_decision = policy.one_decision
 
 
 class Afresh:

@@ -17,7 +17,7 @@ from .no_plan import why_no_plan, why_no_strategy
 from .op_call import call_schema, specs_of
 from .optimal_policy import OptimalPolicy
 from .outputs import output_placements, wanted_specs
-from .policy import Afresh, Policy
+from .policy import AtItsPrice, Policy
 from .policy_settings import TopologyLike, planner_for_plans
 from .propagator import current_policy, redistribution, uncounted
 from .question import Choice, Placed, Placements, Question
@@ -43,11 +43,7 @@ class Decision:
         nodes: Partial strategies the search looked at; 0 where torch decides.
         sharding: The decision as torch's dispatcher executes it.
         output_cost: Microseconds that the outputs will cost later, as far as they were weighed.
-        who: Who decides: the core, the core by the rows of a decomposition, torch, or nobody
-            (``Who.READ_OUT``: nothing is placed).
-        rule: By what, and where its code is.
-        why: The reason in a sentence.
-        refused_by_torch: torch alone refuses this op on these operands.
+        route: Who decides, by which rule, and why.
     """
 
     outputs: tuple[Placements | None, ...]
@@ -57,10 +53,28 @@ class Decision:
     nodes: int
     sharding: OutputSharding
     output_cost: float
-    who: Who
-    rule: RuleFacts
-    why: str
-    refused_by_torch: bool = False
+    route: Route
+
+    @property
+    def who(self) -> Who:
+        """Who decides: the core, the core by the rows of a decomposition, torch, or nobody
+        (``Who.READ_OUT``: nothing is placed)."""
+        return self.route.who
+
+    @property
+    def rule(self) -> RuleFacts:
+        """What decides, and where its code is."""
+        return self.route.facts
+
+    @property
+    def why(self) -> str:
+        """The reason in a sentence."""
+        return self.route.why
+
+    @property
+    def refused_by_torch(self) -> bool:
+        """Does torch alone refuse this op on these operands?"""
+        return self.route.refused_by_torch
 
 
 def _check_specs(schema: OpSchema, policy: Policy) -> None:
@@ -90,7 +104,7 @@ def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
             policy ``"optimal"`` also where it has no answer: torch's is never given in its place.
     """
     policy = _strictly(current_policy())
-    return _decision(call_schema(op, args, kwargs), policy, Afresh(policy))
+    return _decision(call_schema(op, args, kwargs), policy, AtItsPrice(policy))
 
 
 def _strictly(policy: Policy) -> Policy:
@@ -206,10 +220,7 @@ def _made(
         nodes=sum(choice.nodes for choice in choices),
         sharding=sharding,
         output_cost=sum(choice.output_cost for choice in choices),
-        who=found.who,
-        rule=found.facts,
-        why=found.why,
-        refused_by_torch=found.refused_by_torch,
+        route=found,
     )
 
 
@@ -241,9 +252,9 @@ def _by_torch(
     )
     operands = tuple(tuple(spec.placements) for spec in wanted)
     placed = Placed(output_placements(sharding), operands, costs, sum(costs))
-    why = found.why if declined is None else f"The core left this to torch: {declined}."
-    made = _made(found, placed, sharding)
-    return replace(made, who=Who.TORCH, why=why)
+    if declined is not None:
+        found = replace(found, who=Who.TORCH, declined=declined)
+    return _made(found, placed, sharding)
 
 
 def plan(

@@ -39,8 +39,7 @@ class Route:
             route was found without its arguments (`route_of`).
         way: How torch decides what has no single-dim rule; None where it does not.
         handler: The function that torch's dispatcher hands the op to.
-        declined: Why the op's decomposition gives the core no rows, where that is why torch
-            decides.
+        declined: Why torch decides though there is a rule, or a decomposition.
     """
 
     op: OpOverload
@@ -62,6 +61,8 @@ class Route:
             return "torch's dispatcher hands the op to a function of its own."
         if self.who is Who.READ_OUT:
             return "torch reads the number that this rank holds: nothing is placed, nothing moves."
+        if self.declined is not None and self.rule is not None:
+            return f"The core left this to torch: {self.declined}."
         if self.declined is not None:
             return f"Its decomposition has no rows of ours: {self.declined}."
         if self.rule is not None:
@@ -95,7 +96,7 @@ class _Known(NamedTuple):
     """A route, and what torch had registered for the op when it was found."""
 
     route: Route
-    handler: object
+    handlers: int  # how many there were, of all ops: they come and go, if at all, one by one
     single_dim: object
     strategy: object
 
@@ -106,21 +107,21 @@ _known: dict[int, _Known] = {}
 
 def route_of(op: OpOverload) -> Route:
     """The route of an op, its arguments not being known."""
-    handler = registry.handler_of(op)
-    single_dim = registry.single_dim_entry(op)
+    handlers = _torch.handlers()
+    single_dim = _torch.single_dim_rule_of(op)
     known = _known.get(id(op))
     if (
         known is not None
         and known.single_dim is single_dim
-        and known.handler is handler
+        and known.handlers == len(handlers)
         and (single_dim is not None or known.strategy is registry.full_mesh_strategy(op))
     ):
         return known.route
-    strategy = registry.full_mesh_strategy(op)
-    found = _found(op, handler, single_dim)
+    found = _found(op, handlers.get(op), single_dim)
     # torch's other registries are looked into each time: these ops are torch's in any case.
-    if found.rule is not None or found.handler is not None:
-        _known[id(op)] = _Known(found, handler, single_dim, strategy)
+    if found.rule is not None or found.handler is not None or found.who is Who.READ_OUT:
+        strategy = registry.full_mesh_strategy(op)
+        _known[id(op)] = _Known(found, len(handlers), single_dim, strategy)
     return found
 
 

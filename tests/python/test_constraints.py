@@ -18,7 +18,6 @@ import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop import ShardpropError, _core, registry
 from shardprop.engine import choose, prepare
-from shardprop.question import question_of
 from shardprop.route import route_of
 
 from .custom_ops import ops, step
@@ -195,7 +194,7 @@ def test_sizes_that_are_expressions_are_declined(mesh_of: MeshOf) -> None:
     schema = registry.op_schema(ops.step.default, (symbolic, symbolic), {})
     rule = route_of(ops.step.default).rule
     with pytest.raises(_core.Unsupported, match="asks something of sizes that are expressions"):
-        choose(question_of(schema, meta, rule.mesh(schema)), rule)
+        choose(rule.question(schema, meta), rule)
 
 
 def test_outputs_of_unknown_size_are_declined(mesh_of: MeshOf) -> None:
@@ -204,7 +203,7 @@ def test_outputs_of_unknown_size_are_declined(mesh_of: MeshOf) -> None:
     schema = registry.op_schema(ops.step.default, (x, x), {})
     rule = route_of(ops.step.default).rule
     with pytest.raises(_core.Unsupported, match="asks something of an output of unknown size"):
-        prepare(question_of(schema, None, rule.mesh(schema)), rule)
+        prepare(rule.question(schema, None), rule)
 
 
 def test_no_decision_is_held_and_no_region_made_of_rows_that_ask(mesh_of: MeshOf) -> None:
@@ -218,7 +217,7 @@ def test_no_decision_is_held_and_no_region_made_of_rows_that_ask(mesh_of: MeshOf
         assert caches["decisions"].entries == caches["rows of rules"].entries == 0
     x = spec_of(mesh_of(2), (8, 8), [S(0)])
     schema = registry.op_schema(ops.step.default, (x, x), {})
-    question = question_of(schema, x.tensor_meta, rule.mesh(schema))
+    question = rule.question(schema, x.tensor_meta)
     assert _core.region(prepare(question, rule).problem) is None
 
 

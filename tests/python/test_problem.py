@@ -18,7 +18,7 @@ from shardprop import _core, registry
 from shardprop.engine import Prepared, prepare
 from shardprop.mesh_models import MeshModels
 from shardprop.metadata import output_meta
-from shardprop.question import Question, question_of
+from shardprop.question import Question
 from shardprop.route import route_of
 from shardprop.topology import load_topology
 
@@ -34,7 +34,7 @@ def prepared(*operands: DTensorSpec) -> Prepared:
     op = aten.add.Tensor if x.shape == y.shape else aten.mm.default
     rule = route_of(op).rule
     schema = registry.op_schema(op, operands, {})
-    return prepare(question_of(schema, output_meta(schema), rule.mesh(schema)), rule)
+    return prepare(rule.question(schema, output_meta(schema)), rule)
 
 
 def problem_of(case: str, mesh: DeviceMesh) -> _core.Problem:
@@ -118,7 +118,7 @@ def test_a_problem_outlives_what_it_was_made_of(mesh_of: MeshOf) -> None:
     x, w = spec_of(mesh, (64, 512), [S(0), R]), spec_of(mesh, (512, 256), [S(1), S(0)])
     rule = route_of(aten.mm.default).rule
     schema = registry.op_schema(aten.mm.default, (x, w), {})
-    question = question_of(schema, output_meta(schema), rule.mesh(schema))
+    question = rule.question(schema, output_meta(schema))
     expected = _core.decide(prepare(question, rule).problem)
     problem = prepare(question, rule).problem
     specs = [weakref.ref(spec) for spec in (x, w)]

@@ -18,7 +18,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from shardprop import _core, registry
 from shardprop.engine import choose, prepare
 from shardprop.metadata import output_meta
-from shardprop.question import Question, question_of
+from shardprop.question import Question
 from shardprop.route import route_of
 
 from .specs import SS, P, R, S, spec_of
@@ -122,7 +122,7 @@ class Decisions:
     def question(self, tokens: int) -> Question:
         arguments = self._case.arguments(self._mesh, tokens)
         schema = registry.op_schema(self._case.op, arguments, {})
-        return question_of(schema, self._meta, self._rule.mesh(schema))
+        return self._rule.question(schema, self._meta)
 
     def operands(self, tokens: int) -> list[DTensorSpec]:
         return self.question(tokens).operands

@@ -13,7 +13,6 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from shardprop import registry
 from shardprop.engine import Arguments
 from shardprop.metadata import output_meta
-from shardprop.question import question_of
 from shardprop.route import route_of
 from shardprop.seen import Reads, watched
 
@@ -77,7 +76,7 @@ def questions(
             continue
         assert rule.has_fixed_code
         try:
-            arguments = Arguments(question_of(schema, output_meta(schema), rule.mesh(schema)), rule)
+            arguments = Arguments(rule.question(schema, output_meta(schema)), rule)
             arguments.rows()
         except Exception:  # torch refuses the op
             continue
@@ -182,7 +181,7 @@ def test_a_rule_that_masks_gives_each_decision_its_own_mask(mesh_of: Any) -> Non
         schema = registry.op_schema(
             aten.embedding.default, (table, spec((length,), Replicate(), torch.int64)), {}
         )
-        choice = held.choose(question_of(schema, output_meta(schema), rule.mesh(schema)), rule)
+        choice = held.choose(rule.question(schema, output_meta(schema)), rule)
         return choice.outputs[0][0]
 
     masks = [outputs(length).mask_buffer for length in (8, 8, 16, 24)]

@@ -74,14 +74,12 @@ def outside_dispatch() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def as_dispatched() -> Iterator[None]:
+def as_dispatched() -> AbstractContextManager[object]:
     """As inside of a DTensor op: what lies above tensor subclasses (autograd, functionalization)
     is out of the way, so that a decomposition comes apart as it does in a run."""
     include = torch._C._dispatch_tls_local_include_set()
     exclude = torch._C._dispatch_tls_local_exclude_set() | _above_subclasses()
-    with torch._C._ForceDispatchKeyGuard(include, exclude):
-        yield
+    return torch._C._ForceDispatchKeyGuard(include, exclude)
 
 
 @functools.cache

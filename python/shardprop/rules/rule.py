@@ -13,10 +13,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from .. import _core, _torch
-from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, Placement
+from .._torch import DTensorSpec, OpOverload, OpSchema, Placement
 from ..errors import ShardpropError
 from ..notation import Notation
-from ..question import Choice, OutputMeta, Question
+from ..question import Choice, OutputMeta, Question, question_of
 from .places import function_place
 
 if TYPE_CHECKING:
@@ -130,16 +130,19 @@ class Rule:
         if self.is_torchs_entry:
             _torch.validate_meta_count(schema, meta)
 
-    def mesh(self, schema: OpSchema) -> DeviceMesh | None:
-        """The mesh to compute on where no positional operand has one; None: none is looked for.
+    def question(self, schema: OpSchema, meta: OutputMeta) -> Question:
+        """What an op asks that is not decided element by element; `meta` is that of its outputs.
 
         Raises:
-            ValueError: torch's own, where no operand has one.
+            AssertionError: as `check`.
+            ValueError: torch's own, where it looks for a mesh and no operand has one.
         """
         if not self.is_torchs_entry:
-            return None
+            return question_of(schema, meta)
+        _torch.validate_meta_count(schema, meta)
         first = schema.args_schema[0] if schema.args_schema else None
-        return first.mesh if isinstance(first, DTensorSpec) else _torch.mesh_of(schema)
+        mesh = first.mesh if isinstance(first, DTensorSpec) else _torch.mesh_of(schema)
+        return question_of(schema, meta, mesh)
 
     def choose(self, question: Question, terms: Chooser) -> Choice:
         """The answer to a question.

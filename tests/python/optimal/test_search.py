@@ -22,7 +22,7 @@ from shardprop._torch import ShardingPlaceholder
 from shardprop.cost_model import CostModel, GroupCosts, Line
 from shardprop.engine import Arguments, prepare
 from shardprop.metadata import output_meta
-from shardprop.question import Question, question_of
+from shardprop.question import Question
 from shardprop.route import route_of
 
 from ..custom_ops import ops
@@ -126,7 +126,7 @@ def rows_of(question: Question, rule: Any) -> tuple[list[Row], int]:
 def question_about(op: Any, *args: Any, **kwargs: Any) -> tuple[Question, Any]:
     rule = route_of(op).rule
     schema = shardprop.registry.op_schema(op, args, kwargs)
-    return question_of(schema, output_meta(schema), rule.mesh(schema)), rule
+    return rule.question(schema, output_meta(schema)), rule
 
 
 def layouts(tensor_ndim: int) -> list[tuple[Placement, ...]]:
