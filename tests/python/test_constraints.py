@@ -18,6 +18,7 @@ import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop import ShardpropError, _core, registry
 from shardprop.engine import choose, prepare
+from shardprop.question import question_of
 from shardprop.route import route_of
 
 from .custom_ops import ops, step
@@ -203,7 +204,7 @@ def test_outputs_of_unknown_size_are_declined(mesh_of: MeshOf) -> None:
     schema = registry.op_schema(ops.step.default, (x, x), {})
     rule = route_of(ops.step.default).rule
     with pytest.raises(_core.Unsupported, match="asks something of an output of unknown size"):
-        prepare(rule.question(schema, None), rule)
+        prepare(question_of(schema, None), rule)
 
 
 def test_no_decision_is_held_and_no_region_made_of_rows_that_ask(mesh_of: MeshOf) -> None:

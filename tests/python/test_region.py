@@ -20,6 +20,7 @@ from shardprop.engine import choose, prepare
 from shardprop.metadata import output_meta
 from shardprop.question import Question
 from shardprop.route import route_of
+from shardprop.rules.rule import TorchRule
 
 from .specs import SS, P, R, S, spec_of
 
@@ -215,11 +216,11 @@ def test_what_depends_on_history_or_a_filter_has_no_region(mesh_of: MeshOf) -> N
     operands = [strided, plain.operands[1]]
     with_history = plain._replace(args=tuple(operands), operands=operands)
     assert _core.region(prepare(with_history, rule).problem) is None
-    filtered = SimpleNamespace(
-        func=rule.func,
+    entry = SimpleNamespace(
+        func=rule.entry.func,
         different_mesh_args=None,
         allow_uneven_sharding=False,
         allow_unbacked_sharding=None,
         full_mesh_strategy_filter=lambda *_: True,
     )
-    assert _core.region(prepare(plain, filtered).problem) is None
+    assert _core.region(prepare(plain, TorchRule(entry)).problem) is None
