@@ -14,6 +14,7 @@ from shardprop import _core
 from shardprop.cost_model import CostModel
 from shardprop.engine import prepare
 from shardprop.question import Choice, NoStrategyError, Question
+from shardprop.rules.rule import RowsRule
 
 from ..parity.meshes import MeshKey
 from ..specs import meta_of
@@ -31,16 +32,14 @@ aten = torch.ops.aten
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(RowsRule):
     """Rows as they are, for an op of one output that may write into its first operand."""
 
     table: list[Row]
     allow_uneven_sharding: bool
     outputs: int = 1
-    different_mesh_args: None = None
-    allow_unbacked_sharding: None = None
 
-    def func(self, op: object, args: object, kwargs: object) -> list[Row]:
+    def rows_of(self, op: object, args: object, kwargs: object, meta: object) -> list[Row]:
         return self.table
 
 
