@@ -19,8 +19,9 @@ from .policy import Policy, TorchPolicy
 from .policy_choice import forget_planners, make_policy
 from .question import NoStrategyError
 from .redistribution import Redistribution
+from .refusals import Refusal
 from .registry import TorchsWay
-from .route import Route, Who, decomposer, route, route_of
+from .route import Route, Who, decomposer, route
 from .rules.views import forget_dim_maps
 from .terms import Terms, TermsOfProcess
 from .tracebacks import without_own_frames
@@ -97,9 +98,9 @@ def _propagate(schema: OpSchema) -> OutputSharding:
         if terms is not _terms.current:
             terms = _terms.of_decision(counts)
         policy = terms.policy
-        reason = terms.refusals.reason(schema)
-        if reason is not None:
-            return _decide_by_torch(schema, route_of(schema.op), terms, counts, reason)
+        refused = terms.refusals.of(schema)
+        if refused is not None:
+            return _decide_by_torch(schema, refused.found, terms, counts, refused.declined)
         found = route(schema, policy)
         if found.who is Who.READ_OUT:
             counts.decided(0)
@@ -110,6 +111,11 @@ def _propagate(schema: OpSchema) -> OutputSharding:
             answer = decide(schema, found.rule, policy)
         except DECLINED as error:
             declined = error.with_traceback(None)
+        except ShardpropError:
+            raise
+        except Exception as error:  # of torch's functions, or of the op: torch alone raises it, too
+            counts.refused_by_torch(f"{type(error).__name__} in the op or its rule")
+            raise
         else:
             counts.decided(_strided_operands(schema))
             return answer
@@ -140,8 +146,7 @@ def _decide_by_torch(
         answer = _terms.under_one(decided, counts)
     except Exception:
         counts.refused_by_torch(declined or _way(found))
-        if declined is not None:
-            terms.refusals.remember(schema, declined)
+        terms.refusals.remember(schema, Refusal(found, declined))
         raise
     if declined is None:
         counts.left_to_torch(_way(found), _strided_operands(schema))

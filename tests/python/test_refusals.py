@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor._ops.single_dim_strategy import register_single_dim_strategy
 
 import shardprop
 from shardprop import decision
@@ -81,6 +82,8 @@ def test_a_refusal_is_counted_apart_from_fallbacks(mesh_of: MeshOf) -> None:
         assert "refused by torch: an uneven shard of a dim that is cut" in str(stats)
     raised(needs_values, mesh_of(4))
     assert shardprop.stats().refused["decomposition"] == 1
+    raised(misfit, mesh_of(4))
+    assert shardprop.stats().refused["RuntimeError in the op or its rule"] == 1
 
 
 @pytest.mark.parametrize("policy", [{}, {"policy": "optimal", "topology": "h100-nvlink"}], ids=str)
@@ -106,6 +109,26 @@ def test_what_was_refused_is_not_decided_again(
     shardprop.enable(strict=True, **policy)
     raised(uneven_view, mesh_of(4))
     assert asked.count(view) == 3
+
+
+def test_a_rule_that_came_since_is_asked(mesh_of: MeshOf) -> None:
+    with torch.library._scoped_library("shardprop_refused", "DEF") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+        twice = torch.ops.shardprop_refused.twice.default
+        x = distribute_tensor(torch.ones(8), mesh_of(4), [Shard(0)])
+        shardprop.enable()
+        for _ in range(2):
+            with pytest.raises(NotImplementedError):
+                twice(x)
+        register_single_dim_strategy(twice)(lambda *_: [[Shard(0), Shard(0)]])
+        try:
+            assert twice(x).placements == (Shard(0),)
+            assert shardprop.stats().decisions > 0
+        finally:
+            prop = DTensor._op_dispatcher.sharding_propagator
+            prop.op_single_dim_strategy_funcs.pop(twice)
+            prop.op_to_schema_info_for_single_dim_strategy.pop(twice, None)
 
 
 def test_another_call_of_the_op_is_decided(mesh_of: MeshOf) -> None:
