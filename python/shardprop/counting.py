@@ -92,6 +92,7 @@ class ThreadCounts:
         "decisions",
         "delegated",
         "fallbacks",
+        "is_aside",
         "outcome",
         "policy_fallbacks",
         "price_fallbacks",
@@ -102,7 +103,8 @@ class ThreadCounts:
         "terms",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, is_aside: bool = False) -> None:
+        self.is_aside = is_aside
         self._depth = 0
         self._start = 0.0
         # Of the latest decision: None, or who decided in the core's place and why (see Asked).
@@ -189,7 +191,7 @@ class _Aside:
 
     def __init__(self, of_thread: threading.local) -> None:
         self._of_thread = of_thread
-        self._counts = ThreadCounts()
+        self._counts = ThreadCounts(is_aside=True)
         self._before: list[ThreadCounts] = []
 
     def __enter__(self) -> None:

@@ -8,16 +8,28 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from . import _core, _torch, registry
-from ._torch import OpSchema, OutputSharding
+from ._torch import DTensorSpec, OpSchema, OutputSharding
+from .errors import ShardpropError
 from .lists import ListQuestion, is_list_op
 from .logs import declined_inside
 from .metadata import output_meta
-from .outputs import output_sharding
+from .op_call import specs_of
+from .outputs import output_sharding, wanted_specs
 from .question import Choice, NoStrategyError, OutputMeta, Placed, Question
 from .route import Route, Who, decomposer, route
 from .rules.rule import Chooser, Rule
 
-__all__ = ["DECLINED", "Asked", "asked_of", "decide", "decide_by_torch", "read_out"]
+__all__ = [
+    "DECLINED",
+    "Asked",
+    "asked_of",
+    "decide",
+    "decide_by_torch",
+    "placed_by_torch",
+    "read_out",
+    "refuse_fallback",
+    "why_declined",
+]
 
 # What the core leaves an op to torch for.
 DECLINED = (_core.Unsupported, _core.RuleError, NoStrategyError)
@@ -41,7 +53,7 @@ class Asked(Protocol):
         """
 
     def placed(self, choices: Sequence[Choice]) -> Placed:
-        """Where the choices put each output and operand, lists flattened."""
+        """Where the choices want each operand, lists flattened."""
 
 
 class OpQuestion:
@@ -67,7 +79,11 @@ class OpQuestion:
     def placed(self, choices: Sequence[Choice]) -> Placed:
         """See `Asked.placed`."""
         choice = choices[0]
-        return Placed(choice.outputs, choice.operands, tuple(choice.operand_costs), choice.cost)
+        # Keyword arguments, which torch does not move, and no rule that follows asks about.
+        rest = self.questions[0].operands[len(choice.operands) :]
+        operands = (*choice.operands, *(tuple(spec.placements) for spec in rest))
+        free = (0.0,) * (len(operands) - len(choice.operand_costs))
+        return Placed(operands, (*choice.operand_costs, *free), choice.cost)
 
 
 def asked_of(
@@ -87,7 +103,7 @@ def asked_of(
 def decide(
     schema: OpSchema,
     rule: Rule,
-    terms: Chooser,
+    chooser: Chooser,
     meta_of: Callable[[OpSchema], OutputMeta] = output_meta,
 ) -> OutputSharding:
     """The core's decision.
@@ -96,7 +112,41 @@ def decide(
         _core.Unsupported, _core.RuleError, NoStrategyError: the core leaves it to torch.
         Exception: as `asked_of` does, and what the rule function raises.
     """
-    return asked_of(schema, rule, meta_of).decide(rule, terms)
+    return asked_of(schema, rule, meta_of).decide(rule, chooser)
+
+
+def refuse_fallback(schema: OpSchema, declined: Exception, strict: bool) -> None:
+    """Raise where torch is not to be asked: ``strict`` leaves torch what it refuses itself.
+
+    Raises:
+        ShardpropError: the core declines an op that it has a rule for.
+    """
+    if strict and not isinstance(declined, NoStrategyError):
+        reason = why_declined(declined)
+        raise ShardpropError(f"{schema.op}: {reason} (strict: no fallback to torch).")
+
+
+def why_declined(declined: Exception) -> str:
+    """Why the core has no decision, in the statistics' words."""
+    is_malformed = isinstance(declined, _core.RuleError)
+    return f"malformed rule: {declined}" if is_malformed else str(declined)
+
+
+def placed_by_torch(
+    schema: OpSchema, sharding: OutputSharding, chooser: Chooser
+) -> tuple[list[DTensorSpec], Placed]:
+    """The specs that a decision of torch's wants of the operands, and what `chooser` says that
+    costs. Keyword arguments stay."""
+    specs = specs_of(schema)
+    wanted = [*wanted_specs(schema, sharding)] if sharding.needs_redistribute else specs
+    wanted += specs[len(wanted) :]
+    with chooser.one_decision():
+        costs = tuple(
+            0.0 if src.placements == dst.placements else chooser.cost(src, dst)
+            for src, dst in zip(specs, wanted, strict=True)
+        )
+    operands = tuple(tuple(spec.placements) for spec in wanted)
+    return wanted, Placed(operands, costs, sum(costs))
 
 
 def read_out(schema: OpSchema) -> OutputSharding:
@@ -104,14 +154,14 @@ def read_out(schema: OpSchema) -> OutputSharding:
     return OutputSharding(None, schema)
 
 
-def decide_by_torch(schema: OpSchema, found: Route, terms: Chooser) -> OutputSharding:
+def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputSharding:
     """The decision of torch's own code. Its error, where it knows no way at all, is told the way to
     a rule (a note, which Python 3.10 has none of).
 
     Raises:
         Exception: torch refuses the op.
     """
-    with terms.one_decision():
+    with chooser.one_decision():
         try:
             return _torch.torch_propagate(schema)
         except NotImplementedError as error:
@@ -121,17 +171,17 @@ def decide_by_torch(schema: OpSchema, found: Route, terms: Chooser) -> OutputSha
             raise
 
 
-def _decide_inside(schema: OpSchema, meta: OutputMeta, terms: Chooser) -> OutputSharding:
+def _decide_inside(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> OutputSharding:
     """The decision of a call inside a decomposition, where rows alone do not decide it."""
-    found = route(schema, terms)
+    found = route(schema, chooser)
     if found.who is Who.READ_OUT:
         return read_out(schema)
     if found.rule is not None:
         try:
-            return decide(schema, found.rule, terms, lambda _: meta)
+            return decide(schema, found.rule, chooser, lambda _: meta)
         except DECLINED as declined:
             declined_inside(schema.op, declined)
-    with terms.one_decision():
+    with chooser.one_decision():
         return _torch.torch_propagate_with_meta(schema, meta)
 
 

@@ -174,10 +174,9 @@ class ListQuestion:
         return OutputSharding(output, suggestion, needs_redistribute=True)
 
     def placed(self, choices: Sequence[Choice]) -> Placed:
-        """Where the choices put each output and operand, lists flattened; what is one tensor for
-        all elements is where the first element's choice puts it."""
+        """Where the choices want each operand, lists flattened; what is one tensor for all elements
+        is where the first element's choice wants it."""
         group = self.elements.group
-        outputs = [placements for g in group for placements in choices[g].outputs]
         operands: list[tuple[Placements, float]] = []
         place = 0
         for arg in self._schema.args_schema:
@@ -189,7 +188,6 @@ class ListQuestion:
                 place += 1
         operands += [_operand(choices[0], k) for k in range(place, len(choices[0].operands))]
         return Placed(
-            tuple(outputs),
             tuple(placements for placements, _ in operands),
             tuple(cost for _, cost in operands),
             sum(choices[g].cost for g in group),

@@ -98,7 +98,7 @@ def observed(
 ) -> OutputSharding:
     """`decide(schema)`, and whoever looks on is told. A decision inside another is part of it."""
     counts = recorder.mine()
-    if counts.inside:
+    if counts.inside or counts.is_aside:
         return decide(schema)
     counts.outcome = None
     start = perf_counter()

@@ -4,7 +4,7 @@ their places."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from . import _torch, registry
@@ -20,7 +20,7 @@ def call_schema(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     Raises:
         ShardpropError: no spec among the arguments, or as `placed_arguments`.
     """
-    if not any(isinstance(leaf, DTensorSpec) for leaf in _torch.tree_leaves((args, kwargs))):
+    if not _specs_among((*args, *kwargs.values())):
         raise ShardpropError(f"{op}: Expected a DTensorSpec among the arguments, got none.")
     placed, named = placed_arguments(op, args, kwargs)
     return registry.op_schema(op, placed, named)
@@ -35,6 +35,7 @@ class _Argument(NamedTuple):
     default: Any
     is_tensor: bool
     is_tensor_list: bool
+    is_optional: bool
 
     def is_default(self, value: Any) -> bool:
         """Is it what the op takes where it is not given the argument?"""
@@ -59,6 +60,7 @@ def _arguments_of(op: OpOverload) -> tuple[list[_Argument], dict[str, _Argument]
             default=each.default_value if has_default else None,
             is_tensor="Tensor" in kind and "List[" not in kind,
             is_tensor_list="Tensor" in kind and "List[" in kind,
+            is_optional="Optional[" in kind,
         )
         if argument.has_place:
             placed.append(argument)
@@ -94,7 +96,12 @@ def placed_arguments(
             placed.append(argument.default)
         else:
             raise ShardpropError(f"{op}: Expected the argument {argument.name!r}, got none.")
+    for name, argument in by_name.items():
+        if name not in left and not argument.has_default:
+            raise ShardpropError(f"{op}: Expected the argument {name!r}, got none.")
     for name, value in left.items():
+        if any(argument.name == name for argument in arguments[: len(args)]):
+            raise ShardpropError(f"{op}: Expected {name!r} once, got it by place and by name.")
         if name not in by_name:
             raise ShardpropError(f"{op}: Expected arguments that it has, got {name!r}.")
         _check(op, by_name[name], value)
@@ -115,6 +122,10 @@ def _check(op: OpOverload, argument: _Argument, value: Any) -> None:
         )
     if argument.is_tensor and is_list:
         raise ShardpropError(f"{op}, {argument.name}: Expected a tensor, got a list.")
+    if argument.is_tensor_list and not argument.is_optional and None in (value or ()):
+        raise ShardpropError(f"{op}, {argument.name}: Expected tensors, got None among them.")
+    if argument.is_tensor and not argument.is_optional and value is None:
+        raise ShardpropError(f"{op}, {argument.name}: Expected a tensor, got None.")
 
 
 def _named(value: Any) -> str:
@@ -123,5 +134,14 @@ def _named(value: Any) -> str:
 
 def specs_of(schema: OpSchema) -> list[DTensorSpec]:
     """Every spec among the arguments, those in lists that torch does not look into, too."""
-    leaves = _torch.tree_leaves((schema.args_schema, schema.kwargs_schema))
-    return [leaf for leaf in leaves if isinstance(leaf, DTensorSpec)]
+    return _specs_among((*schema.args_schema, *schema.kwargs_schema.values()))
+
+
+def _specs_among(values: Iterable[Any]) -> list[DTensorSpec]:
+    found: list[DTensorSpec] = []
+    for value in values:
+        if isinstance(value, DTensorSpec):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += _specs_among(value)
+    return found

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from . import _core, _torch, logs, metadata
+from . import _torch, logs, metadata
 from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .bounded import clear_maps, stats_of_maps
 from .counting import Recorder, Stats, ThreadCounts
-from .decision import DECLINED, decide, decide_by_torch, read_out
+from .decision import (
+    DECLINED,
+    decide,
+    decide_by_torch,
+    read_out,
+    refuse_fallback,
+    why_declined,
+)
 from .errors import ShardpropError
 from .hook import install, uninstall
 from .kinds import has_strided
 from .observation import is_watched, observed
 from .policy import Policy, TorchPolicy
 from .policy_choice import forget_planners, make_policy
-from .question import NoStrategyError
 from .redistribution import Redistribution
 from .refusals import Refusal
 from .registry import TorchsWay
 from .route import Route, Who, decomposer, route
+from .rules.rule import Origin
 from .rules.views import forget_dim_maps
 from .terms import Terms, TermsOfProcess
 from .tracebacks import without_own_frames
@@ -33,6 +41,7 @@ __all__ = [
     "clear_caches",
     "counters",
     "current_policy",
+    "current_terms",
     "disable",
     "enable",
     "enabled",
@@ -77,6 +86,8 @@ def propagate_sharding(schema: OpSchema) -> OutputSharding:
         return _propagate(schema)
     except Exception as error:
         error.__traceback__ = without_own_frames(error.__traceback__)
+        if sys.version_info < (3, 11):  # a bare raise takes the traceback that was caught
+            raise error.with_traceback(error.__traceback__) from error.__cause__
         raise
 
 
@@ -113,25 +124,19 @@ def _propagate(schema: OpSchema) -> OutputSharding:
             declined = error.with_traceback(None)
         except ShardpropError:
             raise
-        except Exception as error:  # of torch's functions, or of the op: torch alone raises it, too
-            counts.refused_by_torch(f"{type(error).__name__} in the op or its rule")
+        except Exception as error:
+            if found.rule.origin is not Origin.REGISTERED:  # of the op: torch alone raises it, too
+                counts.refused_by_torch(f"{type(error).__name__} in the op or its rule")
             raise
         else:
             counts.decided(_strided_operands(schema))
             return answer
         # No longer in the handler: what is raised from here on has no error of ours before it.
         found.rule.refuse(schema, declined)
-        reason = _reason(declined)
+        reason = why_declined(declined)
         logs.fell_back(schema.op, reason)
-        if terms.strict and not isinstance(declined, NoStrategyError):
-            raise ShardpropError(f"{schema.op}: {reason} (strict: no fallback to torch).")
+        refuse_fallback(schema, declined, terms.strict)
         return _decide_by_torch(schema, found, terms, counts, reason)
-
-
-def _reason(declined: Exception) -> str:
-    """Why the core has no decision, in the statistics' words."""
-    is_malformed = isinstance(declined, _core.RuleError)
-    return f"malformed rule: {declined}" if is_malformed else str(declined)
 
 
 def _decide_by_torch(
@@ -148,6 +153,7 @@ def _decide_by_torch(
         counts.refused_by_torch(declined or _way(found))
         terms.refusals.remember(schema, Refusal(found, declined))
         raise
+    terms.refusals.forget(schema)  # torch knows a way by now, and the core may know one
     if declined is None:
         counts.left_to_torch(_way(found), _strided_operands(schema))
     else:
@@ -232,6 +238,11 @@ def disable() -> None:
 def is_enabled() -> bool:
     """Does the core decide now?"""
     return _enabled
+
+
+def current_terms() -> Terms:
+    """What decides, and how strictly."""
+    return _terms.current
 
 
 def current_policy() -> Policy:

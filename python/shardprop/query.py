@@ -10,16 +10,24 @@ from typing import Any
 
 from . import _core, _torch
 from ._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
-from .decision import DECLINED, asked_of, decide_by_torch, read_out
+from .decision import (
+    DECLINED,
+    asked_of,
+    decide_by_torch,
+    placed_by_torch,
+    read_out,
+    refuse_fallback,
+)
 from .errors import ShardpropError
 from .exact import ExactPlanner, NotReached
+from .lists import is_list_op
 from .no_plan import why_no_plan, why_no_strategy
 from .op_call import call_schema, specs_of
 from .optimal_policy import OptimalPolicy
-from .outputs import output_placements, wanted_specs
+from .outputs import output_placements
 from .policy import AtItsPrice, Policy
 from .policy_settings import TopologyLike, planner_for_plans
-from .propagator import current_policy, redistribution, uncounted
+from .propagator import current_policy, current_terms, redistribution, uncounted
 from .question import Choice, Placed, Placements, Question
 from .redistribute_plan import Plan
 from .route import Route, Who, route
@@ -169,9 +177,9 @@ def propagate_toward(
 
 
 def _decision(
-    schema: OpSchema, policy: Policy, terms: Chooser, *, searched: bool = False
+    schema: OpSchema, policy: Policy, chooser: Chooser, *, searched: bool = False
 ) -> Decision:
-    """The decision under `terms`, which ask the policy.
+    """The decision; `chooser` asks the policy.
 
     `searched`: only of an op that is decided by a search among strategies.
     """
@@ -194,9 +202,14 @@ def _decision(
             return _made(found, _as_given(schema), read_out(schema))
         if found.rule is None:
             return _by_torch(schema, found, policy)
+        if searched and is_list_op(schema):
+            raise ShardpropError(
+                f"{schema.op}: Expected an op on single tensors, got a list op: what consumers "
+                "want of each element is asked for by propagate_toward on the op of one element."
+            )
         try:
             asked = asked_of(schema, found.rule)
-            choices = [found.rule.choose(question, terms) for question in asked.questions]
+            choices = [found.rule.choose(question, chooser) for question in asked.questions]
             placed = asked.placed(choices)
             if isinstance(policy, OptimalPolicy) and math.isinf(placed.cost):
                 limit, operands = policy.planner.memory_limit, asked.questions[0].operands
@@ -207,6 +220,7 @@ def _decision(
         else:
             return _made(found, placed, sharding, choices)
         found.rule.refuse(schema, declined)
+        refuse_fallback(schema, declined, current_terms().strict)
         if isinstance(policy, OptimalPolicy) or not isinstance(declined, _core.Unsupported):
             raise ShardpropError(f"{schema.op}: {declined}")
         return _by_torch(schema, found, policy, str(declined))
@@ -216,6 +230,7 @@ def _made(
     found: Route, placed: Placed, sharding: OutputSharding, choices: Sequence[Choice] = ()
 ) -> Decision:
     return Decision(
+        output_placements(sharding),
         *placed,
         nodes=sum(choice.nodes for choice in choices),
         sharding=sharding,
@@ -226,7 +241,7 @@ def _made(
 
 def _as_given(schema: OpSchema) -> Placed:
     operands = tuple(tuple(spec.placements) for spec in specs_of(schema))
-    return Placed((), operands, (0.0,) * len(operands), 0.0)
+    return Placed(operands, (0.0,) * len(operands), 0.0)
 
 
 def _by_torch(
@@ -243,15 +258,7 @@ def _by_torch(
             f"{schema.op}: Expected an op with a rule, got one that torch decides by {way} and "
             f"refuses: {str(error).strip() or type(error).__name__}"
         ) from None
-    specs = specs_of(schema)
-    wanted = [*wanted_specs(schema, sharding)]
-    wanted += specs[len(wanted) :]
-    costs = tuple(
-        0.0 if src.placements == dst.placements else policy.cost(src, dst)
-        for src, dst in zip(specs, wanted, strict=True)
-    )
-    operands = tuple(tuple(spec.placements) for spec in wanted)
-    placed = Placed(output_placements(sharding), operands, costs, sum(costs))
+    _, placed = placed_by_torch(schema, sharding, policy)
     if declined is not None:
         found = replace(found, who=Who.TORCH, declined=declined)
     return _made(found, placed, sharding)

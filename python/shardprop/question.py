@@ -89,16 +89,14 @@ class Choice(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a decision puts the tensors of an op.
+    """Where a decision wants the operands of an op.
 
     Attributes:
-        outputs: Per output its placements over the mesh; None for an output that is absent.
         operands: Per operand the placements it is to have.
         operand_costs: Microseconds to bring each operand there.
         cost: Microseconds in all.
     """
 
-    outputs: tuple[Placements | None, ...]
     operands: tuple[Placements, ...]
     operand_costs: tuple[float, ...]
     cost: float

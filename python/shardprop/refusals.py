@@ -62,3 +62,8 @@ class Refusals:
         except TypeError:
             return
         self._ops[id(schema.op)] = schema.op
+
+    def forget(self, schema: OpSchema) -> None:
+        """torch decided an op."""
+        if id(schema.op) in self._ops and self.of(schema) is not None:
+            self._known.clear()

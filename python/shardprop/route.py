@@ -144,12 +144,12 @@ def _found(op: OpOverload, handler: Callable[..., Any] | None, single_dim: Any) 
 decomposer = Decomposer()
 
 
-def route(schema: OpSchema, terms: Chooser) -> Route:
+def route(schema: OpSchema, chooser: Chooser) -> Route:
     """The route of an op with its arguments, under a policy."""
     found = route_of(schema.op)
     if found.who is not Who.DECOMPOSITION:
         return found
     try:
-        return replace(found, rule=decomposer.rows(schema, terms))
+        return replace(found, rule=decomposer.rows(schema, chooser))
     except Declined as declined:
         return replace(found, who=Who.TORCH, declined=str(declined))

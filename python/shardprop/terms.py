@@ -86,12 +86,6 @@ class TermsOfProcess:
         _core.fall_behind()
         return self._taken(counts)
 
-    def here(self) -> Terms:
-        """What the decision under way in this thread is made under; if none is, the current."""
-        counts = self._recorder.mine()
-        terms = counts.terms
-        return terms if terms is not None and counts.inside else self.current
-
     def under_one(self, decide: Callable[[Terms], T], counts: ThreadCounts) -> T:
         """`decide` under the terms of this thread, with torch's functions, which ask for prices in
         places that all threads share: once more if these were changed meanwhile."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from .. import registry
 from .._torch import OpOverload, Placement, Replicate, Shard, TensorMeta
 from ..registration import register_single_dim_rule
+from ..route import route_of
 
 __all__ = ["register_cpu_attention"]
 
@@ -26,7 +26,7 @@ def register_cpu_attention(ops: Iterable[OpOverload | None]) -> None:
     """Register the rules if one of the ops is that kernel, and nobody has registered any."""
     met = {*ops}
     for op, rule in ((_FORWARD, _forward), (_BACKWARD, _backward)):
-        if op in met and registry.single_dim_entry(op) is None:
+        if op in met and route_of(op).rule is None:
             register_single_dim_rule(op)(rule)
 
 

@@ -43,7 +43,7 @@ _VALUES = frozenset({Replicate, Shard, StridedShard, Partial})
 class Decide(Protocol):
     """The decision of an op whose output metadata is known; it answers (and raises) as torch."""
 
-    def __call__(self, schema: OpSchema, meta: OutputMeta, terms: Chooser) -> OutputSharding: ...
+    def __call__(self, schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> OutputSharding: ...
 
 
 class _Traced(NamedTuple):
@@ -66,13 +66,13 @@ class _How(NamedTuple):
     """How an op is asked about.
 
     Attributes:
-        terms: What the calls inside are decided under.
+        chooser: What the calls inside are decided under.
         nested: It is called inside another decomposition.
         factories: Calls of factories are to be answered, too.
         refused: torch refuses it, so that every row has to be checked.
     """
 
-    terms: Chooser
+    chooser: Chooser
     nested: bool
     factories: bool
     refused: bool = False
@@ -110,10 +110,10 @@ class Decomposer:
         self._inners.clear()
         self._rows.clear()
 
-    def rows(self, schema: OpSchema, terms: Chooser) -> DecompositionRule:
+    def rows(self, schema: OpSchema, chooser: Chooser) -> DecompositionRule:
         """The rows that torch finds by tracing the decomposition, in torch's order.
 
-        The calls inside are decided under `terms`.
+        The calls inside are decided by `chooser`.
 
         Raises:
             Declined: torch is to answer.
@@ -128,12 +128,12 @@ class Decomposer:
         beyond = self.beyond_torch and not nested and not _torch.are_we_tracing()
         with _torch.no_local_tensors():
             try:
-                return self._rows_for(schema, _How(terms, nested, beyond))
+                return self._rows_for(schema, _How(chooser, nested, beyond))
             except Refused:
                 if not beyond:
                     raise
             with _torch.outside_dispatch():
-                how = _How(terms, nested, factories=True, refused=True)
+                how = _How(chooser, nested, factories=True, refused=True)
                 return self._rows_for(schema, how)
 
     def _rows_for(self, schema: OpSchema, how: _How) -> DecompositionRule:
@@ -190,14 +190,14 @@ class Decomposer:
     def _inner(self, asked: _Asked, how: _How, in_order: bool) -> Inner:
         def decompose(schema: OpSchema) -> DecompositionRule | None:
             try:
-                return self._rows_for(schema, _How(how.terms, True, how.factories))
+                return self._rows_for(schema, _How(how.chooser, True, how.factories))
             except OrderMatters:
                 raise
             except Declined:
                 return None
 
         def decide(schema: OpSchema, meta: OutputMeta) -> OutputSharding:
-            return self.decide(schema, meta, how.terms)
+            return self.decide(schema, meta, how.chooser)
 
         mesh = _torch.decomposition_mesh(asked.template.specs[0].mesh.device_type)
         inner = Inner(asked.program, mesh, decide, decompose, how.factories, in_order)

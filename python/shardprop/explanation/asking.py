@@ -73,9 +73,9 @@ class Asked:
             ShardpropError: policy ``"optimal"`` has no answer, and leaves nothing to torch.
             Exception: as `engine.choose` does.
         """
-        terms = Afresh(self.policy)
-        self.rule.choose(self.question, terms)
-        return terms.found[0]
+        chooser = Afresh(self.policy)
+        self.rule.choose(self.question, chooser)
+        return chooser.found[0]
 
     def choose(self, question: Question | None = None) -> Choice:
         """The choice alone, by whichever kind of rule.

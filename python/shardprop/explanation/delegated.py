@@ -7,8 +7,9 @@ from typing import Any
 
 from .. import _torch
 from .._torch import OpSchema
-from ..decision import decide_by_torch
-from ..outputs import output_placements, strategy_placements, wanted_specs
+from ..decision import decide_by_torch, placed_by_torch
+from ..op_call import specs_of
+from ..outputs import output_placements, strategy_placements
 from ..policy import Policy
 from ..route import Route
 from .model import Candidate, OperandMove
@@ -38,23 +39,16 @@ class Delegated:
         with policy.one_decision():
             answer = decide_by_torch(schema, found, policy)
             strategies = _torch.full_mesh_strategies(schema)
-        operands = schema.args_spec
-        wanted = wanted_specs(schema, answer)
-        prices = [policy.cost(src, dst) for src, dst in zip(operands, wanted, strict=True)]
+        wanted, placed = placed_by_torch(schema, answer, policy)
         taken = Candidate(
-            place=0,
-            rows=None,
-            outputs=output_placements(answer),
-            operands=tuple(tuple(spec.placements) for spec in wanted),
-            operand_us=tuple(prices),
-            us=sum(prices),
+            0, None, output_placements(answer), placed.operands, placed.operand_costs, placed.cost
         )
         self.candidates = _in_order(taken, strategies)
         self.count = len(self.candidates)
         self.moves: tuple[OperandMove, ...] = tuple(
             move_of(index, name, src, dst, us)
             for index, (name, src, dst, us) in enumerate(
-                zip(names, operands, wanted, prices, strict=False)
+                zip(names, specs_of(schema), wanted, placed.operand_costs, strict=False)
             )
             if answer.needs_redistribute and src.placements != dst.placements
         )

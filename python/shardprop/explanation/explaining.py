@@ -1,4 +1,4 @@
-"""One decision explained: who decides it, and what he makes of it."""
+"""Explains one decision: who makes it, and how."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 from .. import _torch
 from .._torch import DeviceMesh, DTensorSpec, OpSchema
-from ..decision import DECLINED, asked_of
+from ..decision import DECLINED, asked_of, refuse_fallback
 from ..errors import ShardpropError
 from ..lists import ListQuestion, is_tensor_list
 from ..op_call import specs_of
 from ..operands import operands_of
 from ..policy import Policy
-from ..propagator import current_policy, uncounted
+from ..propagator import current_policy, current_terms, uncounted
 from ..question import NoStrategyError
 from ..route import Route, Who, route
 from ..rules.places import function_place
@@ -120,6 +120,7 @@ class _Subject:
             return self._failed(_words(error))
         try:
             found.rule.refuse(schema, declined)
+            refuse_fallback(schema, declined, current_terms().strict)
         except ShardpropError as error:
             return self._failed(str(error))
         return self._left_to_torch((f"The core left this to torch: {declined}.",))

@@ -20,7 +20,7 @@ from ..rules.rule import RowsRule, Rule
 from .by_rows import expand_rows
 from .by_torch import ask_torch
 from .decomposed import schema_of_sources
-from .elements import cut_into_elements, is_tensor_list
+from .elements import cut_into_elements, is_list_of_tensors
 from .following import follow_sources
 from .given import Given, settled
 from .layout_table import LayoutTable
@@ -81,7 +81,7 @@ def strategies(
     asked = _Asked(op, mesh, pricer_of(prices), strided, table)
     # As torch's dispatcher asks: a decomposition comes apart otherwise from outside.
     with uncounted(), _torch.as_dispatched():
-        if any(map(is_tensor_list, args)) and op_facts(op).is_list_op:
+        if any(map(is_list_of_tensors, args)) and op_facts(op).is_list_op:
             return _of_list(asked, args, kwargs, sources)
         return _of_op(asked, args, kwargs, sources)
 

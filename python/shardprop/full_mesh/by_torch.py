@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _torch
+from .. import _core, _torch
 from ..decision import decide_by_torch
 from ..errors import ShardpropError
 from ..outputs import output_placements, strategy_placements, wanted_specs
@@ -44,6 +44,8 @@ def ask_torch(given: Given, found: Route, sources: Sequence[Sequence[Layout]]) -
         for strategy in _torch.full_mesh_strategies(schema) or ():
             ways.append(strategy_placements(strategy)[:2])
         for made, operands in ways:
+            if rows and len(made) != outputs:
+                raise _core.Unsupported("strategies of torch's that differ in their outputs")
             outputs = len(made)
             cells = [*made, *operands, *combination[len(operands) :]]
             rows[tuple(-1 if cell is None else layouts.id(cell) for cell in cells)] = None

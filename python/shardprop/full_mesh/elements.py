@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .._torch import DTensorSpec, OpOverload, TensorMeta
+from .._torch import DTensor, DTensorSpec, OpOverload, TensorMeta, spec_of
 from ..errors import ShardpropError
 
-__all__ = ["Element", "cut_into_elements", "is_tensor_list"]
+__all__ = ["Element", "cut_into_elements", "is_list_of_tensors"]
 
 _TENSORS = (TensorMeta, torch.Tensor, DTensorSpec)
 
@@ -29,7 +29,7 @@ class Element(NamedTuple):
     key: object
 
 
-def is_tensor_list(value: Any) -> bool:
+def is_list_of_tensors(value: Any) -> bool:
     """A list of tensors: not empty, and nothing else in it."""
     if isinstance(value, TensorMeta) or not isinstance(value, (list, tuple)) or not value:
         return False
@@ -44,7 +44,9 @@ def cut_into_elements(
     Raises:
         ShardpropError: the lists differ in length, or sources are not one for each operand.
     """
-    lengths = [len(arg) for arg in args if is_tensor_list(arg)]
+    if sources is not None and not isinstance(sources, (list, tuple)):
+        raise ShardpropError(f"{op}, sources: Expected a list of layouts, got {sources!r}.")
+    lengths = [len(arg) for arg in args if is_list_of_tensors(arg)]
     length = lengths[0]
     if any(other != length for other in lengths):
         raise ShardpropError(f"{op}: Expected lists of one length, got {lengths}.")
@@ -58,12 +60,27 @@ def cut_into_elements(
     for index in range(length):
         cut = tuple(_at(arg, index, length) for arg in args)
         mine = None if sources is None else [*_of_element(args, counts, sources, index)]
-        found.append(Element(cut, mine, repr((cut, mine))))
+        found.append(Element(cut, mine, _key((cut, mine))))
     return found
 
 
+def _key(item: Any) -> object:
+    """Equal only for what is the same to a rule and to prices: of a tensor, its metadata."""
+    if isinstance(item, DTensor):
+        return _key(spec_of(item))
+    if isinstance(item, torch.Tensor):
+        return "tensor", tuple(item.shape), item.stride(), item.dtype
+    if isinstance(item, TensorMeta):
+        return "tensor", tuple(item.shape), tuple(item.stride), item.dtype
+    if isinstance(item, DTensorSpec):
+        return item.mesh, item.placements, item.shard_order, _key(item.tensor_meta)
+    if isinstance(item, (list, tuple)):
+        return type(item), tuple(map(_key, item))
+    return type(item), repr(item)
+
+
 def _operands(value: Any) -> int:
-    if is_tensor_list(value):
+    if is_list_of_tensors(value):
         return len(value)
     return int(isinstance(value, _TENSORS))
 
@@ -71,7 +88,7 @@ def _operands(value: Any) -> int:
 def _at(arg: Any, index: int, length: int) -> Any:
     """A list of tensors, or of a number for each of them, cut down to one."""
     numbers = isinstance(arg, (list, tuple)) and not isinstance(arg, TensorMeta)
-    if is_tensor_list(arg) or (numbers and len(arg) == length):
+    if is_list_of_tensors(arg) or (numbers and len(arg) == length):
         return type(arg)([arg[index]])
     return arg
 
@@ -81,7 +98,7 @@ def _of_element(
 ) -> Iterator[Any]:
     first = 0
     for place, count in enumerate(counts):
-        is_list = place < len(args) and is_tensor_list(args[place])
+        is_list = place < len(args) and is_list_of_tensors(args[place])
         yield from (
             sources[first + index : first + index + 1]
             if is_list

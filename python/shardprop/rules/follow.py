@@ -16,7 +16,7 @@ from .. import _core
 from .._torch import DTensorSpec, OpOverload, Partial, Placement, Replicate, Shard, StridedShard
 from ..kinds import has_strided
 from ..outputs import alike
-from ..question import Choice, Question
+from ..question import Choice, Placements, Question
 from ..specs import default_shard_order, make_spec
 from .places import function_place, innermost
 from .rule import Chooser, Origin, Rule, RuleKind, declining_the_unexpected
@@ -35,7 +35,6 @@ __all__ = [
     "unary",
 ]
 
-Placements = tuple[Placement, ...]
 REPLICATE = Replicate()
 _SHARDS = (Shard, StridedShard)
 
@@ -147,10 +146,10 @@ class FollowRule(Rule):
         """See `Rule.place`."""
         return function_place(innermost(self._candidates))
 
-    def choose(self, question: Question, terms: Chooser) -> Choice:
+    def choose(self, question: Question, chooser: Chooser) -> Choice:
         """The only candidate, or the one torch's selection takes; see `Rule.choose`."""
-        with terms.one_decision():
-            return declining_the_unexpected(self._chosen, question, terms.cost)
+        with chooser.one_decision():
+            return declining_the_unexpected(self._chosen, question, chooser.cost)
 
     def _chosen(self, question: Question, price: Price) -> Choice:
         operands = question.operands[: question.positional]

@@ -75,9 +75,9 @@ class RowRule(RowsRule):
         rows = self.rows(op, args, kwargs)
         return [[Shard(c.dim) if isinstance(c, S) else c for c in row] for row in rows]
 
-    def choose(self, question: Question, terms: Chooser) -> Choice:
+    def choose(self, question: Question, chooser: Chooser) -> Choice:
         """See `Rule.choose`."""
-        return declining_the_unexpected(terms.choose, question, self)
+        return declining_the_unexpected(chooser.choose, question, self)
 
     def place(self, op: OpOverload) -> str:
         """The function of the rule; its module and the notation where there is none."""

@@ -144,7 +144,7 @@ class Rule:
         mesh = first.mesh if isinstance(first, DTensorSpec) else _torch.mesh_of(schema)
         return question_of(schema, meta, mesh)
 
-    def choose(self, question: Question, terms: Chooser) -> Choice:
+    def choose(self, question: Question, chooser: Chooser) -> Choice:
         """The answer to a question.
 
         Raises:
@@ -237,9 +237,9 @@ class RowsRule(Rule):
         """The rows of a call that hold whatever the sizes on the ranks are."""
         return self.rows_of(op, args, kwargs, None)
 
-    def choose(self, question: Question, terms: Chooser) -> Choice:
+    def choose(self, question: Question, chooser: Chooser) -> Choice:
         """See `Rule.choose`."""
-        return terms.choose(question, self)
+        return chooser.choose(question, self)
 
 
 class TorchRule(RowsRule):
@@ -312,9 +312,9 @@ class DecompositionRule(RowsRule):
         """See `Rule.place`."""
         return function_place(_torch.decomposition_of(op))
 
-    def choose(self, question: Question, terms: Chooser) -> Choice:
+    def choose(self, question: Question, chooser: Chooser) -> Choice:
         """See `Rule.choose`."""
-        return declining_the_unexpected(terms.choose, question, self)
+        return declining_the_unexpected(chooser.choose, question, self)
 
 
 def declining_the_unexpected(function: Callable[..., _T], *given: Any) -> _T:
