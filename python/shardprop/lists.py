@@ -190,7 +190,8 @@ class ListQuestion:
         return Placed(
             tuple(placements for placements, _ in operands),
             tuple(cost for _, cost in operands),
-            sum(choices[g].cost for g in group),
+            # Kind by kind, as an explanation sums them.
+            sum(choice.cost * group.count(g) for g, choice in enumerate(choices)),
         )
 
 

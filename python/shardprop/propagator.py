@@ -151,7 +151,9 @@ def _decide_by_torch(
         answer = _terms.under_one(decided, counts)
     except Exception:
         counts.refused_by_torch(declined or _way(found))
-        terms.refusals.remember(schema, Refusal(found, declined))
+        # The rows of a decomposition depend on more rules than the op's own, and are held.
+        if found.way is not TorchsWay.DECOMPOSITION:
+            terms.refusals.remember(schema, Refusal(found, declined))
         raise
     terms.refusals.forget(schema)  # torch knows a way by now, and the core may know one
     if declined is None:

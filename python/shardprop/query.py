@@ -31,7 +31,7 @@ from .propagator import current_policy, current_terms, redistribution, uncounted
 from .question import Choice, Placed, Placements, Question
 from .redistribute_plan import Plan
 from .route import Route, Who, route
-from .rules.rule import Chooser, RowsRule, RuleFacts
+from .rules.rule import Chooser, Origin, RowsRule, Rule, RuleFacts
 from .spec_checks import check_ends, check_spec, refuse_mixed_partials
 
 __all__ = ["Decision", "plan", "propagate", "propagate_toward", "redistribute_cost"]
@@ -110,6 +110,7 @@ def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
             for the op, the operands do not fit together, no strategy is valid, or torch's
             dispatcher decides nothing about the op; the message names operator and operand. Under
             policy ``"optimal"`` also where it has no answer: torch's is never given in its place.
+        Exception: what a rule raises that the program registered.
     """
     policy = _strictly(current_policy())
     return _decision(call_schema(op, args, kwargs), policy, AtItsPrice(policy))
@@ -207,23 +208,36 @@ def _decision(
                 f"{schema.op}: Expected an op on single tensors, got a list op: what consumers "
                 "want of each element is asked for by propagate_toward on the op of one element."
             )
-        try:
-            asked = asked_of(schema, found.rule)
-            choices = [found.rule.choose(question, chooser) for question in asked.questions]
-            placed = asked.placed(choices)
-            if isinstance(policy, OptimalPolicy) and math.isinf(placed.cost):
-                limit, operands = policy.planner.memory_limit, asked.questions[0].operands
-                raise ShardpropError(why_no_strategy(schema.op, operands, limit))
-            sharding = asked.sharding(choices)
-        except DECLINED as error:
-            declined = error.with_traceback(None)
-        else:
-            return _made(found, placed, sharding, choices)
-        found.rule.refuse(schema, declined)
-        refuse_fallback(schema, declined, current_terms().strict)
-        if isinstance(policy, OptimalPolicy) or not isinstance(declined, _core.Unsupported):
-            raise ShardpropError(f"{schema.op}: {declined}")
-        return _by_torch(schema, found, policy, str(declined))
+        return _by_rule(schema, found, found.rule, policy, chooser)
+
+
+def _by_rule(
+    schema: OpSchema, found: Route, rule: Rule, policy: Policy, chooser: Chooser
+) -> Decision:
+    """The core's decision; torch's where the core declines under policy ``"torch"``."""
+    try:
+        asked = asked_of(schema, rule)
+        choices = [rule.choose(question, chooser) for question in asked.questions]
+        placed = asked.placed(choices)
+        if isinstance(policy, OptimalPolicy) and math.isinf(placed.cost):
+            limit, operands = policy.planner.memory_limit, asked.questions[0].operands
+            raise ShardpropError(why_no_strategy(schema.op, operands, limit))
+        return _made(found, placed, asked.sharding(choices), choices)
+    except DECLINED as error:
+        declined = error.with_traceback(None)
+    except ShardpropError:
+        raise
+    except Exception as error:
+        if rule.origin is Origin.REGISTERED:
+            raise
+        raise ShardpropError(
+            f"{schema.op}: Expected operands that fit together, got {type(error).__name__}: {error}"
+        ) from error
+    rule.refuse(schema, declined)
+    refuse_fallback(schema, declined, current_terms().strict)
+    if isinstance(policy, OptimalPolicy) or not isinstance(declined, _core.Unsupported):
+        raise ShardpropError(f"{schema.op}: {declined}")
+    return _by_torch(schema, found, policy, str(declined))
 
 
 def _made(

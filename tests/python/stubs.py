@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import enum
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 __all__ = ["faults"]
@@ -64,8 +64,11 @@ def _class(node: ast.ClassDef, real: type) -> Iterator[str]:
         yield from _enum(node, real)
         return
     functions, _, _ = _members(node.body)
-    members = {name for name in vars(real) if _is_stubbed(name, vars(real)[name])}
-    yield from _names(f"{node.name}.", functions, members if is_bound else [])
+    if is_bound:
+        members = {name for name in vars(real) if _is_stubbed(name, vars(real)[name])}
+        yield from _names(f"{node.name}.", functions, members)
+    else:  # what C makes has no docstrings of its constructor
+        yield from _names(f"{node.name}.", _public_names(functions), _public_names(vars(real)))
     for name, function in functions.items():
         found = vars(real).get(name)
         if found is None:
@@ -164,6 +167,10 @@ def _is_stubbed(name: str, value: Callable[..., Any]) -> bool:
     if not name.startswith("_"):
         return True
     return name in ("__init__", "__call__") and (value.__doc__ or "").startswith(f"{name}(")
+
+
+def _public_names(names: Iterable[str]) -> set[str]:
+    return {name for name in names if not name.startswith("_")}
 
 
 def _names(where: str, stubbed: Any, real: Any) -> Iterator[str]:

@@ -167,10 +167,12 @@ def test_caches_hold_no_more_than_they_may(hook: Decide, mesh: DeviceMesh) -> No
 
 # Caches of functions that never forget, and why they need not.
 NEVER_FORGET = {
+    "shardprop._torch.modes._above_subclasses": "one",
     "shardprop._torch.registries.elementwise_overload": "by op",
     "shardprop.closed_forms.closed_form": "by op",
     "shardprop.closed_forms.forms": "one",
     "shardprop.metadata.classes.class_of": "by op",
+    "shardprop.op_call._arguments_of": "by op",
 }
 
 

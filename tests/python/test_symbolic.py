@@ -269,7 +269,7 @@ def test_a_rule_that_assumes_nothing_of_unbacked_sizes_gets_torchs_error(mesh_of
 
     theirs, ours = both(aten.embedding.default, mesh_of(8), question)
     assert ours.said == theirs.said == "GuardOnDataDependentSymNode"
-    assert shardprop.stats().fallbacks == {"size that only the data can tell": 1}
+    assert shardprop.stats().refused == {"size that only the data can tell": 1}
 
 
 def test_prices_in_backed_and_unbacked_sizes_are_left_to_torch(mesh_of: MeshOf) -> None:
@@ -279,4 +279,4 @@ def test_prices_in_backed_and_unbacked_sizes_are_left_to_torch(mesh_of: MeshOf) 
 
     theirs, ours = both(aten.mm.default, mesh_of(8), question)
     assert ours.said == theirs.said == "KeyError", "torch has no number for the backed size"
-    assert shardprop.stats().fallbacks == {"prices in backed and unbacked sizes": 1}
+    assert shardprop.stats().refused == {"prices in backed and unbacked sizes": 1}

@@ -83,6 +83,11 @@ def runs_alike(
     placements = [layout.placement for layout in layouts if layout is not None]
     if len(placements) != len(layouts):
         return False
+    if any(
+        isinstance(p, Shard | StridedShard) and p.dim >= len(meta.shape)
+        for meta, p in zip(program.metas, placements, strict=True)
+    ):
+        return False  # a dim of another operand, which was tried on all of them
     sizes = {
         meta.shape[p.dim]
         for meta, p in zip(program.metas[: program.operands], placements, strict=False)

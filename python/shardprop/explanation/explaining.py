@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -128,32 +128,27 @@ class _Subject:
     def _by_rule(self, rule: Rule) -> DecisionExplanation:
         asked = asked_of(self.schema, rule)
         if isinstance(asked, ListQuestion):
-            return self._of_list(asked, rule)
-        names = [each.name for each in _named(self.schema)]
-        return self._of_question(Asked(asked.questions[0], rule, self.policy, tuple(names)))
+            names = [_names_of_element(self.schema, index) for index in asked.elements.first]
+        else:
+            names = [tuple(each.name for each in _named(self.schema))]
+        questions = [
+            Asked(question, rule, self.policy, its_names)
+            for question, its_names in zip(asked.questions, names, strict=True)
+        ]
+        answers = [self._answer(question) for question in questions]
+        choices = [answer.choice for answer in answers if answer.choice is not None]
+        if len(choices) == len(answers):
+            asked.sharding(choices)  # declines what torch's dispatcher could not execute
+        found = [self._explained(*each) for each in zip(questions, answers, strict=True)]
+        return _of_list(asked, found) if isinstance(asked, ListQuestion) else found[0]
 
-    def _of_list(self, asked: ListQuestion, rule: Rule) -> DecisionExplanation:
-        """Each kind of element; all of them in the one that costs the most."""
-        elements = asked.elements
-        found = []
-        for group, (index, question) in enumerate(
-            zip(elements.first, asked.questions, strict=True)
-        ):
-            names = _names_of_element(self.schema, index)
-            alike = elements.group.count(group)
-            note = f"Element {index} of {elements.length}"
-            note += f", and {alike - 1} more that are like it." if alike > 1 else "."
-            one = self._of_question(Asked(question, rule, self.policy, names))
-            found.append(dataclasses.replace(one, notes=(note, *one.notes), alike=alike))
-        dearest = max(found, key=lambda one: (one.error is not None, one.us))
-        return dataclasses.replace(dearest, elements=tuple(found) if len(found) > 1 else ())
-
-    def _of_question(self, asked: Asked) -> DecisionExplanation:
+    def _answer(self, asked: Asked) -> Answer:
         limit, rows_rule = max(self.limit, _MOST_SEARCHED), asked.rule.as_rows
         if rows_rule is None:
-            answer = answer_by_following(asked, limit)
-        else:
-            answer = answer_by_rows(asked, rows_rule, limit)
+            return answer_by_following(asked, limit)
+        return answer_by_rows(asked, rows_rule, limit)
+
+    def _explained(self, asked: Asked, answer: Answer) -> DecisionExplanation:
         moved: tuple[Any, ...] = ()
         advice: tuple[Any, ...] = ()
         notes: tuple[str, ...] = ()
@@ -237,6 +232,19 @@ class _Subject:
             notes=notes,
             moves=answer.moves,
         )
+
+
+def _of_list(asked: ListQuestion, found: Sequence[DecisionExplanation]) -> DecisionExplanation:
+    """Each kind of element; all of them in the one that costs the most."""
+    elements = asked.elements
+    kinds = []
+    for group, (index, one) in enumerate(zip(elements.first, found, strict=True)):
+        alike = elements.group.count(group)
+        note = f"Element {index} of {elements.length}"
+        note += f", and {alike - 1} more that are like it." if alike > 1 else "."
+        kinds.append(dataclasses.replace(one, notes=(note, *one.notes), alike=alike))
+    dearest = max(kinds, key=lambda one: (one.error is not None, one.us))
+    return dataclasses.replace(dearest, elements=tuple(kinds) if len(kinds) > 1 else ())
 
 
 def _named(schema: OpSchema) -> list[Any]:

@@ -18,9 +18,10 @@ def schema_of_sources(given: Given, sources: Sequence[Sequence[Layout]], strided
     itself, so that a spec may have more of them than there are mesh dims.
     """
     tried: list[tuple[Placement, ...]] = []
-    for layouts in sources:
-        # A plain shard of one tensor dim stands for those of all.
-        found: dict[Placement, None] = {Replicate(): None, Shard(0): None}
+    for layouts, meta in zip(sources, given.operand_metas, strict=True):
+        found: dict[Placement, None] = {Replicate(): None}
+        if len(meta.shape):  # a plain shard of one tensor dim stands for those of all
+            found[Shard(0)] = None
         for layout in layouts:
             found.update(dict.fromkeys(layout))
         tried.append(tuple(p for p in found if strided or not isinstance(p, StridedShard)))
