@@ -114,7 +114,8 @@ def placed_arguments(
 
 def _check(op: OpOverload, argument: _Argument, value: Any) -> None:
     """A list of tensors where a tensor belongs, or the other way round, makes torch's own code and
-    rules do anything at all."""
+    rules do anything at all. None stands for an undefined tensor, which autograd passes where a
+    schema has a plain ``Tensor`` (``attn_bias`` of the backward pass of efficient attention)."""
     is_list = isinstance(value, (list, tuple)) and not isinstance(value, _torch.TensorMeta)
     if argument.is_tensor_list and not is_list and value is not None:
         raise ShardpropError(
@@ -124,8 +125,6 @@ def _check(op: OpOverload, argument: _Argument, value: Any) -> None:
         raise ShardpropError(f"{op}, {argument.name}: Expected a tensor, got a list.")
     if argument.is_tensor_list and not argument.is_optional and None in (value or ()):
         raise ShardpropError(f"{op}, {argument.name}: Expected tensors, got None among them.")
-    if argument.is_tensor and not argument.is_optional and value is None:
-        raise ShardpropError(f"{op}, {argument.name}: Expected a tensor, got None.")
 
 
 def _named(value: Any) -> str:

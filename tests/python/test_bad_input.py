@@ -121,6 +121,14 @@ def test_arguments_that_are_none_for_the_op_are_named(
         shardprop.strategies(op, arguments(x), mesh=x.mesh)
 
 
+def test_none_for_a_tensor_that_the_op_reads(mesh_of: MeshOf) -> None:
+    x = spec_of(mesh_of(2, 2), (4, 4), [S(0), R])
+    with pytest.raises(ShardpropError, match=r"aten.mm.default: Expected operands that fit toget"):
+        shardprop.propagate(aten.mm.default, x, None)
+    with pytest.raises(ShardpropError, match=r"aten.mm.default: Expected operands that fit toget"):
+        shardprop.strategies(aten.mm.default, (x, None), mesh=x.mesh)
+
+
 def test_no_spec_at_all_is_refused() -> None:
     with pytest.raises(ShardpropError, match=r"aten.relu.default: Expected a DTensorSpec"):
         shardprop.propagate(aten.relu.default)

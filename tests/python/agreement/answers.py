@@ -24,7 +24,7 @@ from shardprop.op_facts import op_facts
 from shardprop.operands import operands_of
 from shardprop.outputs import output_placements, wanted_specs
 from shardprop.query import Decision
-from shardprop.route import Who, route_of
+from shardprop.route import Who
 
 from ..parity.outcome import Normalizer
 from ..parity.sketch import leaves, map_leaves
@@ -116,21 +116,10 @@ def disagreements(question: Question) -> Iterator[Disagreement]:
     with quiet():
         told = _propagate(question)
         explained = explain_schema(asked.schema)
-        listed = None if _takes_long_to_list(asked.schema) else _strategies(question)
+        listed = _strategies(question)
     for what, run_says, other in _differing(question, asked, told, explained, listed):
         if plain(run_says) != plain(other):
             yield Disagreement(question, what, run_says, other)
-
-
-# Operands of a decomposition that are tried in each of their placements together.
-_MOST_TRIED = 5
-
-
-def _takes_long_to_list(schema: OpSchema) -> bool:
-    """Would all strategies take seconds or minutes? Those of a decomposition are found by trying
-    each operand replicated, sharded and as it is, together with all others."""
-    found = route_of(schema.op)
-    return found.who is Who.DECOMPOSITION and len(specs_of(schema)) > _MOST_TRIED
 
 
 def plain(value: Any) -> Any:
@@ -169,7 +158,7 @@ def _differing(
     asked: Asked,
     told: Decision | ShardpropError,
     explained: DecisionExplanation,
-    listed: Strategies | ShardpropError | None,
+    listed: Strategies | ShardpropError,
 ) -> Iterator[tuple[str, object, object]]:
     """What is to be equal: what it is, what the run says, what another says."""
     refused = None if asked.error is None else f"{asked.error}"
@@ -197,8 +186,6 @@ def _differing(
     if told.who is Who.READ_OUT:
         return
     yield from _of_explanation(asked, told, explained)
-    if listed is None:
-        return
     if isinstance(listed, ShardpropError):
         yield "strategies refuses", False, f"{listed}"
         return

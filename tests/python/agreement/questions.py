@@ -13,6 +13,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 
+from shardprop.route import Who, route_of
+
 from ..parity.sketch import Problem, Sketch, map_leaves
 from ..specs import P, R, S
 from .samples import problems_of
@@ -77,6 +79,17 @@ class _Layouts:
         return S(0 if self._way == "first" else sketch.ndim - 1)
 
 
+# Operands of a decomposition that are tried in each of their placements together.
+_MOST_TRIED = 4
+
+
+def _takes_long(problem: Problem) -> bool:
+    """Does torch take minutes to decide? It tries each operand of what it decomposes in each
+    placement that it knows, together with all others: ``batch_norm_backward`` has eight."""
+    is_tried = route_of(problem.op).who is Who.DECOMPOSITION
+    return is_tried and len(problem.sketches()) > _MOST_TRIED
+
+
 def questions_of(
     op: OpOverload, mesh_of: Callable[..., DeviceMesh], most: int | None
 ) -> Iterator[Question]:
@@ -91,6 +104,7 @@ def questions_of(
     drawn = [
         (problem, mesh_of(*shape), way)
         for problem in problems_of(op)
+        if not _takes_long(problem)
         for shape in MESHES
         for way in _Layouts.WAYS
     ]

@@ -131,3 +131,17 @@ def test_what_is_decided_inside_is_no_decision_of_its_own(mesh_of: MeshOf) -> No
     assert traced == explained
     assert sum("scaled_dot_product" in op for op in traced) == 1
     assert not [op for op in traced if op.startswith("prims.")]
+
+
+def test_none_where_the_schema_has_a_plain_tensor(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(4)
+    query, key = spec_of(mesh, (4, 2, 8, 16), [S(0)]), spec_of(mesh, (4, 2, 8, 16), [R])
+    logsumexp = spec_of(mesh, (4, 2, 8), [R])
+    state = spec_of(mesh, (), [R], dtype=torch.int64)
+    decision = agreed(
+        aten._scaled_dot_product_efficient_attention_backward.default,
+        mesh,
+        *(query, query, key, key, None, query, logsumexp, state, state),
+        *(0.0, [True, True, True, False]),
+    )
+    assert decision.outputs == ((S(0),), (S(0),), (S(0),), None)
