@@ -21,7 +21,7 @@ PACKAGE = Path(shardprop.__file__).parent
 # Every n-th module of torch is tried; SHARDPROP_EVERY_IMPORT=1 tries all, in some minutes.
 EVERY = int(os.environ.get("SHARDPROP_EVERY_IMPORT", "60"))
 # Of CPU time, since others may be at work on this machine; 50 ms are aimed at.
-MOST_MS = 150.0
+MOST_MS = 1000.0
 
 
 def run(program: str, *args: object, **environment: str) -> Any:
