@@ -23,14 +23,12 @@ import argparse
 import gc
 import os
 import re
-import subprocess
-import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-_HERE = Path(__file__).resolve().parents[1]
+from .valgrind import run_counted
 
 # Calls made when a process of the chain ends, and what the calls since the one before are. Those
 # between the second mark and the third find out between which sizes an answer holds.
@@ -46,17 +44,17 @@ Counts = dict[tuple[str, str], float]
 # --- the process that is counted ---------------------------------------------------------------
 
 
-def _chain(name: str, calls: Sequence[object], marks: Sequence[int]) -> None:
-    """Make the calls, with a process that ends at each mark; it says which it is."""
+def _chain(name: str, calls: Sequence[Callable[[], object]], marks: Sequence[int]) -> None:
+    """Make the calls, with a process that ends at each mark; it says whose it is."""
     if (first := os.fork()) != 0:
         _wait(first)
         return
     done = 0
     for mark in marks:
         for call in calls[done:mark]:
-            call()  # type: ignore[operator]
+            call()
         done = mark
-        os.write(1, b"%s\t%08d\t%04d\n" % (name.encode(), os.getpid(), mark))
+        os.write(1, b"%s\t%08d\n" % (name.encode(), os.getpid()))
         child = os.fork()
         if child != 0:
             _wait(child)
@@ -110,31 +108,18 @@ def counts(tree: Path) -> Counts:
     Raises:
         SystemExit: the checkout cannot be measured.
     """
-    counting = (
-        "valgrind",
-        "--tool=cachegrind",
-        "--cache-sim=no",
-        "--cachegrind-out-file=/dev/null",
-    )
-    counted = (sys.executable, "-m", "bench.decision_instructions", "--measured-process")
-    environment = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{tree}/python"}
-    ran = subprocess.run(
-        ["setarch", "-R", *counting, *counted],
-        cwd=_HERE,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-    )
-    *reports, package = ran.stdout.splitlines() or [""]
-    if ran.returncode or not Path(package).is_relative_to(tree):
-        raise SystemExit(f"{tree}: {package}\n{ran.stderr}")
+    module = ("bench.decision_instructions", "--measured-process")
+    ran = run_counted("cachegrind", ["--cache-sim=no"], module, PYTHONPATH=f"{tree}/python")
+    *reports, package = ran.stdout.splitlines()
+    if not Path(package).is_relative_to(tree):
+        raise SystemExit(f"{tree}: {package} was measured. Build its core in place.")
     collected = {
         int(process): int(count.replace(",", ""))
         for process, count in re.findall(r"==(\d+)== I +refs: +([\d,]+)", ran.stderr)
     }
     chains: dict[str, list[int]] = {}
     for report in reports:
-        name, process, _ = report.split("\t")
+        name, process = report.split("\t")
         chains.setdefault(name, []).append(collected[int(process)])
     *_, before, after = chains.pop(_FORK_ALONE)
     return _by_step(chains, after - before)

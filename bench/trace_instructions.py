@@ -15,7 +15,6 @@ from __future__ import annotations
 import gc
 import os
 import re
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -28,6 +27,7 @@ from shardprop.demo.settings import MeshShape, ModelSize, Settings
 from shardprop.demo.train import Trainer, fake_ranks, quiet_torch_advice
 
 from .training import forget
+from .valgrind import run_counted
 
 KINDS = ("warm", "cold", "traced")
 FEW, MANY = 1, 7
@@ -54,17 +54,10 @@ def steps(kind: str, count: int) -> None:
 
 
 def instructions(kind: str, count: int) -> int:
-    """How many a process takes; hashes and addresses are the same in each."""
-    counting = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
-    counted = (sys.executable, "-m", "bench.trace_instructions", kind, str(count))
-    ran = subprocess.run(
-        ["setarch", "-R", *counting, *counted],
-        env=os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
+    """How many a process takes."""
+    ran = run_counted("callgrind", (), ("bench.trace_instructions", kind, str(count)))
     found = re.search(r"Collected : (\d+)", ran.stderr)
-    if ran.returncode or found is None:
+    if found is None:
         raise SystemExit(f"{kind}, {count} steps: {ran.stderr}")
     return int(found[1])
 

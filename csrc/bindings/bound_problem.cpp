@@ -119,6 +119,15 @@ py::object BoundProblem::object(int row, int position) const {
   return rule_.objects[source * rule_.table.width() + position];
 }
 
+py::tuple BoundProblem::answer(const Decision& decision) const {
+  const int verdict = static_cast<int>(decision.verdict);
+  if (decision.verdict != Verdict::kFound) {
+    return py::make_tuple(verdict, py::none(), py::none(), py::none(), decision.nodes);
+  }
+  return py::make_tuple(verdict, placements(decision.rows), decision.cost,
+                        py::cast(decision.operand_costs), decision.nodes);
+}
+
 py::tuple BoundProblem::placements(const Rows& rows) const {
   const int width = problem_.table.width(), mesh_dims = problem_.mesh.ndim;
   py::tuple all(width);

@@ -58,6 +58,8 @@ class BoundProblem {
   [[nodiscard]] py::object object(int row, int position) const;
   // Per position (outputs, then operands) the placements over the mesh; None for an absent output.
   [[nodiscard]] py::tuple placements(const Rows& rows) const;
+  // Verdict, placements, cost, costs per operand and nodes; None for what there is none of.
+  [[nodiscard]] py::tuple answer(const Decision& decision) const;
 
  private:
   bool decode_operands(const Arguments& asked);  // is some size an expression?

@@ -11,13 +11,7 @@ namespace {
 
 py::tuple decide_bound(const BoundProblem& bound) {
   const Problem& problem = bound.problem();
-  const Decision decision = bound.is_symbolic() ? decide_symbolic(problem) : decide(problem);
-  const int verdict = static_cast<int>(decision.verdict);
-  if (decision.verdict != Verdict::kFound) {
-    return py::make_tuple(verdict, py::none(), py::none(), py::none(), decision.nodes);
-  }
-  return py::make_tuple(verdict, bound.placements(decision.rows), decision.cost,
-                        py::cast(decision.operand_costs), decision.nodes);
+  return bound.answer(bound.is_symbolic() ? decide_symbolic(problem) : decide(problem));
 }
 
 }  // namespace

@@ -199,13 +199,7 @@ py::tuple decide_bound(const BoundCostModel& model, double memory_limit, double 
     throw std::invalid_argument("Expected at most as many weighed outputs as outputs.");
   }
   const ExactDecision exact = decide_exactly(problem, terms);
-  const Decision& decision = exact.decision;
-  const int verdict = static_cast<int>(decision.verdict);
-  if (decision.verdict != Verdict::kFound) {
-    return py::make_tuple(verdict, py::none(), py::none(), py::none(), decision.nodes, 0.0);
-  }
-  return py::make_tuple(verdict, bound.placements(decision.rows), decision.cost,
-                        py::cast(decision.operand_costs), decision.nodes, exact.output_cost);
+  return py::make_tuple(bound.answer(exact.decision), exact.output_cost);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The problem that Python puts to the core, and what it says of it in numbers.
+// The problem that Python puts to the core.
 #include <pybind11/pybind11.h>
 
 #include "bound_problem.h"

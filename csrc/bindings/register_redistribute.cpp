@@ -53,6 +53,7 @@ py::tuple plan(const BoundMesh& mesh, py::handle src, py::handle dst, bool force
 py::tuple plan_for_ranks(const BoundMesh& mesh,
                          const std::vector<std::vector<std::int64_t>>& coordinates, py::handle src,
                          py::handle dst, bool force_graph) {
+  if (coordinates.empty()) throw std::invalid_argument("Expected a coordinate at least.");
   std::vector<std::int64_t> joined;
   for (const auto& each : coordinates) {
     if (each.size() != static_cast<std::size_t>(mesh.mesh.ndim)) {

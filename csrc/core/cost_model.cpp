@@ -84,8 +84,8 @@ void validate_cost_model(const CostModel& model) {
 }
 
 const char* name_of(Collective kind) {
-  constexpr const char* kNames[kCollectives] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all",
-                                    "permute"};
+  constexpr const char* kNames[kCollectives] = {"all_gather", "reduce_scatter", "all_reduce",
+                                                "all_to_all", "permute"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -83,7 +83,7 @@ class BoundedMap(Generic[V]):
 
 
 class Cache(Protocol):
-    """What can be listed: a bounded map, or aught else that knows what it holds."""
+    """What can be listed: a bounded map, or anything else that knows what it holds."""
 
     @property
     def name(self) -> str:

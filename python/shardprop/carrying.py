@@ -68,8 +68,8 @@ def install_carrier(
 
 
 def _policy_of_thread(installed: Policy, recorder: Recorder) -> Policy | None:
-    """`installed`; in an op that this thread began before, what it decided under, None being torch
-    alone."""
+    """The policy that is installed; in an op that this thread began before that, the one which
+    decided it. None: torch alone."""
     terms = recorder.mine().terms
     if (terms is not None and terms.policy is installed) or not _torch.is_in_op():
         return installed

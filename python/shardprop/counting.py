@@ -107,7 +107,7 @@ class ThreadCounts:
         self.is_aside = is_aside
         self._depth = 0
         self._start = 0.0
-        # Of the latest decision: None, or who decided in the core's place and why (see Asked).
+        # Of the latest decision; see `observation.Observed`.
         self.outcome: tuple[DecidedBy, str] | None = None
         # What the decisions are made under that this thread carries out; None before the first.
         self.terms: Any = None

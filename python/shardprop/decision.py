@@ -21,14 +21,12 @@ from .rules.rule import Chooser, Rule
 
 __all__ = [
     "DECLINED",
-    "Asked",
     "asked_of",
     "decide",
     "decide_by_torch",
+    "left_to_torch",
     "placed_by_torch",
     "read_out",
-    "refuse_fallback",
-    "why_declined",
 ]
 
 # What the core leaves an op to torch for.
@@ -41,9 +39,6 @@ class Asked(Protocol):
     @property
     def questions(self) -> Sequence[Question]:
         """One; of a list op one for each kind of element."""
-
-    def decide(self, rule: Rule, chooser: Chooser) -> OutputSharding:
-        """The decision of the op; raises what `Rule.choose` and `sharding` do."""
 
     def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
         """The decision of the op, from the choices of its questions.
@@ -67,11 +62,6 @@ class OpQuestion:
         self._schema = schema
         self.questions = (rule.question(schema, meta_of(schema)),)
 
-    def decide(self, rule: Rule, chooser: Chooser) -> OutputSharding:
-        """See `Asked.decide`."""
-        question = self.questions[0]
-        return output_sharding(self._schema, question, rule.choose(question, chooser))
-
     def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
         """See `Asked.sharding`."""
         return output_sharding(self._schema, self.questions[0], choices[0])
@@ -79,7 +69,7 @@ class OpQuestion:
     def placed(self, choices: Sequence[Choice]) -> Placed:
         """See `Asked.placed`."""
         choice = choices[0]
-        # Keyword arguments, which torch does not move, and no rule that follows asks about.
+        # Keyword arguments: torch does not move them, and rules that follow do not place them.
         rest = self.questions[0].operands[len(choice.operands) :]
         operands = (*choice.operands, *(tuple(spec.placements) for spec in rest))
         free = (0.0,) * (len(operands) - len(choice.operand_costs))
@@ -112,24 +102,24 @@ def decide(
         _core.Unsupported, _core.RuleError, NoStrategyError: the core leaves it to torch.
         Exception: as `asked_of` does, and what the rule function raises.
     """
-    return asked_of(schema, rule, meta_of).decide(rule, chooser)
+    asked = asked_of(schema, rule, meta_of)
+    return asked.sharding([rule.choose(question, chooser) for question in asked.questions])
 
 
-def refuse_fallback(schema: OpSchema, declined: Exception, strict: bool) -> None:
-    """Raise where torch is not to be asked: ``strict`` leaves torch what it refuses itself.
+def left_to_torch(schema: OpSchema, found: Route, declined: Exception, strict: bool) -> Route:
+    """The route of an op for which the core has no decision, `declined` being why.
 
     Raises:
-        ShardpropError: the core declines an op that it has a rule for.
+        ShardpropError: torch's own code could not say what is wrong; or ``strict``, which leaves
+            torch only what it refuses itself.
     """
-    if strict and not isinstance(declined, NoStrategyError):
-        reason = why_declined(declined)
-        raise ShardpropError(f"{schema.op}: {reason} (strict: no fallback to torch).")
-
-
-def why_declined(declined: Exception) -> str:
-    """Why the core has no decision, in the statistics' words."""
+    if found.rule is not None:
+        found.rule.refuse(schema, declined)
     is_malformed = isinstance(declined, _core.RuleError)
-    return f"malformed rule: {declined}" if is_malformed else str(declined)
+    reason = f"malformed rule: {declined}" if is_malformed else str(declined)
+    if strict and not isinstance(declined, NoStrategyError):
+        raise ShardpropError(f"{schema.op}: {reason} (strict: no fallback to torch).")
+    return found.left_to_torch(reason)
 
 
 def placed_by_torch(
@@ -138,7 +128,7 @@ def placed_by_torch(
     """The specs that a decision of torch's wants of the operands, and what `chooser` says that
     costs. Keyword arguments stay."""
     specs = specs_of(schema)
-    wanted = [*wanted_specs(schema, sharding)] if sharding.needs_redistribute else specs
+    wanted = [*wanted_specs(schema, sharding)]
     wanted += specs[len(wanted) :]
     with chooser.one_decision():
         costs = tuple(

@@ -190,16 +190,16 @@ class ExactPlanner:
         """
         weight = self._output_weight if output_weight is None else output_weight
         weighed = weighed_outputs(question, prepared, consumers) if weight else None
-        verdict, placements, cost, operand_costs, nodes, later = _core.decide_exactly(
+        found, later = _core.decide_exactly(
             self.models.of(prepared.mesh),
             self._limit,
             weight if weighed is not None else 0.0,
             weighed,
             prepared.problem,
         )
-        if verdict == _core.Verdict.UNREACHABLE:
+        if found[0] == _core.Verdict.UNREACHABLE:
             raise NotReached("no plan reaches any strategy")
-        choice = chosen(prepared, verdict, placements, cost, operand_costs, nodes)
+        choice = chosen(prepared, *found)
         return choice._replace(output_cost=later, minds_order=True)
 
     def priced(

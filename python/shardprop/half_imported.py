@@ -52,7 +52,8 @@ def _is_there(name: str) -> bool:
 
 
 def _looked_for() -> set[str]:
-    """Modules of torch that this thread is importing, those among them that are not made yet."""
+    """Modules of torch whose import is under way in this thread, also those that are not among
+    ``sys.modules`` yet."""
     found = set()
     frame: FrameType | None = sys._getframe()
     while frame is not None:

@@ -15,16 +15,18 @@ from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .op_facts import op_facts
 from .outputs import SpecMaker, moves
 from .question import Choice, OutputMeta, Placed, Placements, Question
-from .rules.rule import Chooser, Rule
+from .rules.rule import Rule
 
 __all__ = ["Elements", "ListQuestion", "is_list_op", "is_tensor_list"]
 
 
-def is_tensor_list(arg: object) -> TypeGuard[Sequence[DTensorSpec]]:
-    """A list that torch takes apart: not empty, and nothing but tensors."""
+def is_tensor_list(
+    arg: object, tensors: type | tuple[type, ...] = DTensorSpec
+) -> TypeGuard[Sequence[Any]]:
+    """A list that torch takes apart: not empty, and nothing but `tensors`."""
     if not isinstance(arg, (list, tuple)) or not arg:
         return False
-    return all(issubclass(kind, DTensorSpec) for kind in {*map(type, arg)})
+    return all(issubclass(kind, tensors) for kind in {*map(type, arg)})
 
 
 def is_list_op(schema: OpSchema) -> bool:
@@ -141,10 +143,6 @@ class ListQuestion:
             element_question(schema, self.elements, index, self._meta)
             for index in self.elements.first
         ]
-
-    def decide(self, rule: Rule, chooser: Chooser) -> OutputSharding:
-        """The decision of the whole op, each kind of element being asked about."""
-        return self.sharding([rule.choose(question, chooser) for question in self.questions])
 
     def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
         """The decision of the whole op; `choices` are those of the questions.

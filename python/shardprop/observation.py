@@ -17,7 +17,7 @@ from ._torch import OpSchema, OutputSharding
 from .counting import DecidedBy, Recorder
 
 __all__ = [
-    "Asked",
+    "Observed",
     "Observer",
     "add",
     "is_rehearsed",
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-class Asked(NamedTuple):
+class Observed(NamedTuple):
     """One decision that was asked for.
 
     Attributes:
@@ -49,7 +49,7 @@ class Asked(NamedTuple):
     seconds: float
 
 
-Observer = Callable[[Asked], None]
+Observer = Callable[[Observed], None]
 
 _observers: tuple[Observer, ...] = ()
 _lock = threading.Lock()
@@ -105,13 +105,13 @@ def observed(
     try:
         answer = decide(schema)
     except Exception as error:
-        _tell(Asked(schema, None, error, counts.outcome, start, perf_counter() - start))
+        _tell(Observed(schema, None, error, counts.outcome, start, perf_counter() - start))
         raise
-    _tell(Asked(schema, answer, None, counts.outcome, start, perf_counter() - start))
+    _tell(Observed(schema, answer, None, counts.outcome, start, perf_counter() - start))
     return answer
 
 
-def _tell(asked: Asked) -> None:
+def _tell(asked: Observed) -> None:
     for observer in _observers:
         observer(asked)
     if logs.tells_decisions():

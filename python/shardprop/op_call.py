@@ -30,7 +30,6 @@ class _Argument(NamedTuple):
     """One argument of an op, as its schema has it."""
 
     name: str
-    has_place: bool
     has_default: bool
     default: Any
     is_tensor: bool
@@ -55,17 +54,16 @@ def _arguments_of(op: OpOverload) -> tuple[list[_Argument], dict[str, _Argument]
         has_default = each.has_default_value()
         argument = _Argument(
             name=each.name,
-            has_place=not each.kwarg_only,
             has_default=has_default,
             default=each.default_value if has_default else None,
             is_tensor="Tensor" in kind and "List[" not in kind,
             is_tensor_list="Tensor" in kind and "List[" in kind,
             is_optional="Optional[" in kind,
         )
-        if argument.has_place:
-            placed.append(argument)
-        else:
+        if each.kwarg_only:
             named[argument.name] = argument
+        else:
+            placed.append(argument)
     return placed, named
 
 
@@ -113,9 +111,14 @@ def placed_arguments(
 
 
 def _check(op: OpOverload, argument: _Argument, value: Any) -> None:
-    """A list of tensors where a tensor belongs, or the other way round, makes torch's own code and
-    rules do anything at all. None stands for an undefined tensor, which autograd passes where a
-    schema has a plain ``Tensor`` (``attn_bias`` of the backward pass of efficient attention)."""
+    """Refuse a list where a tensor belongs, and the other way round: torch's own code and rules
+    would do anything at all with it. None stands for an undefined tensor, which autograd passes
+    where a schema has a plain ``Tensor`` (``attn_bias`` of the backward pass of efficient
+    attention).
+
+    Raises:
+        ShardpropError: the message names the argument.
+    """
     is_list = isinstance(value, (list, tuple)) and not isinstance(value, _torch.TensorMeta)
     if argument.is_tensor_list and not is_list and value is not None:
         raise ShardpropError(

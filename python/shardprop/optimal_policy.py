@@ -46,11 +46,6 @@ class OptimalPolicy:
         self._recorder = recorder
         self._strict = strict
 
-    @property
-    def strict(self) -> bool:
-        """Is it an error where torch would decide?"""
-        return self._strict
-
     def strictly(self) -> OptimalPolicy:
         """The same, with errors where torch would decide."""
         return OptimalPolicy(self.planner, self._otherwise, self._recorder, strict=True)
@@ -71,6 +66,15 @@ class OptimalPolicy:
 
     choose_at_its_price = choose
 
+    def choose_toward(
+        self, question: Question, rule: RowsRule, consumers: Sequence[DTensorSpec | None]
+    ) -> Choice:
+        """`choose` under a strict policy, with the price of bringing each output to what its
+        consumer wants; None: to the nearest layout without a pending partial."""
+        chosen = self._cheapest(question, rule, consumers, 1.0)
+        assert isinstance(chosen, Chosen), chosen  # else it has raised
+        return chosen.choice
+
     def chosen(self, question: Question, rule: RowsRule) -> Chosen:
         """See `Policy.chosen`; raises what `choose` raises."""
         cheapest = self._cheapest(question, rule)
@@ -82,15 +86,22 @@ class OptimalPolicy:
         """See `Policy.prepare`. A placeholder may be filled with plain shards wherever it is."""
         return prepare(question, rule, always_shards=True)
 
-    def _cheapest(self, question: Question, rule: RowsRule) -> Chosen | str:
-        """The choice of least total price, or why the core has none.
+    def _cheapest(
+        self,
+        question: Question,
+        rule: RowsRule,
+        consumers: Sequence[DTensorSpec | None] | None = None,
+        output_weight: float | None = None,
+    ) -> Chosen | str:
+        """The choice of least total price, or why the core has none; see `ExactPlanner.choose`.
 
         Raises:
             ShardpropError, Exception: as `choose` does.
         """
         try:
             prepared = self.prepare(question, rule)
-            return Chosen(self.planner.choose(question, prepared), prepared, self.planner)
+            choice = self.planner.choose(question, prepared, consumers, output_weight)
+            return Chosen(choice, prepared, self.planner)
         except NotReached as declined:
             reason, limit = str(declined), self.planner.memory_limit
             if self._strict or limit is not None:
@@ -168,7 +179,7 @@ class OptimalPolicy:
 
     def install(self) -> None:
         """Put prices and plans in the place of torch's, and what carries them out."""
-        self._otherwise.install()
+        self._otherwise.install_plans()
         install_prices(self, self._recorder)
         install_carrier(self, self._recorder, self.planner.forget_outdated_decisions)
 

@@ -170,18 +170,19 @@ def output_sharding(schema: OpSchema, question: Question, choice: Choice) -> Out
 def wanted_specs(schema: OpSchema, sharding: OutputSharding) -> Sequence[DTensorSpec]:
     """The specs that a decision wants of the operands which torch's dispatcher may move: those
     among the positional arguments, lists flattened."""
-    changed = sharding.redistribute_schema
-    if not sharding.needs_redistribute or changed is None:
-        return schema.args_spec
-    return [x for x in _torch.tree_leaves(changed.args_schema) if isinstance(x, DTensorSpec)]
+    changed = sharding.redistribute_schema if sharding.needs_redistribute else None
+    args = (changed or schema).args_schema
+    return [x for x in _torch.tree_leaves(args) if isinstance(x, DTensorSpec)]
 
 
 def output_placements(sharding: OutputSharding) -> tuple[tuple[Placement, ...] | None, ...]:
     """Per output of a decision its placements; None for one without a spec."""
-    specs: Any = sharding.output_spec
-    if isinstance(specs, DTensorSpec):
-        specs = [specs]
-    return tuple(None if spec is None else tuple(spec.placements) for spec in specs or ())
+    return _placements_of(sharding.output_spec)
+
+
+def _placements_of(outputs: Any) -> tuple[tuple[Placement, ...] | None, ...]:
+    specs = [outputs] if isinstance(outputs, DTensorSpec) else outputs or ()
+    return tuple(None if spec is None else tuple(spec.placements) for spec in specs)
 
 
 def strategy_placements(
@@ -189,10 +190,8 @@ def strategy_placements(
 ) -> tuple[tuple[tuple[Placement, ...] | None, ...], list[tuple[Placement, ...]], list[float]]:
     """Of a strategy that torch's own code enumerates: placements of outputs and operands, and the
     microseconds that it priced each operand at."""
-    made = strategy.output_specs
-    outputs = [made] if isinstance(made, DTensorSpec) else made or ()
     return (
-        tuple(None if spec is None else tuple(spec.placements) for spec in outputs),
+        _placements_of(strategy.output_specs),
         [tuple(spec.placements) for spec in strategy.input_specs or ()],
         [float(sum(each)) for each in strategy.redistribute_cost or ()],
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from . import _torch
 from ._torch import DTensorSpec
 from .carrying import install_carrier
 from .counting import Recorder
@@ -20,7 +21,7 @@ from .rules.rule import RowsRule
 if TYPE_CHECKING:
     from .exact import ExactPlanner
 
-__all__ = ["Afresh", "AtItsPrice", "Chosen", "Policy", "TorchPolicy"]
+__all__ = ["Afresh", "Asking", "Chosen", "Policy", "TorchPolicy"]
 
 
 class Chosen(NamedTuple):
@@ -49,6 +50,9 @@ class Policy(Protocol):
     @property
     def has_own_plans(self) -> bool:
         """Does it carry out redistributions otherwise than torch?"""
+
+    def strictly(self) -> Policy:
+        """The same, with errors where it would leave an answer to another policy."""
 
     def choose(self, question: Question, rule: RowsRule) -> Choice:
         """The choice among the rows of a rule; raises what `engine.choose` raises."""
@@ -97,6 +101,11 @@ class TorchPolicy:
         self.cost = redistribution.cost
         self.communication = redistribution.cost
         self.one_decision = redistribution.one_decision
+        self.install_plans = redistribution.install_plans
+
+    def strictly(self) -> TorchPolicy:
+        """Itself: it leaves nothing to another."""
+        return self
 
     def prepare(self, question: Question, rule: RowsRule) -> Prepared:
         """See `Policy.prepare`."""
@@ -110,7 +119,8 @@ class TorchPolicy:
     def install(self) -> None:
         """Put prices and plans in the place of torch's; torch carries them out."""
         install_carrier(self, self._recorder)
-        self._redistribution.install()
+        _torch.install_cost(self.cost, self.communication)
+        self.install_plans()
 
     def steps(self, src: DTensorSpec, dst: DTensorSpec) -> None:
         """None: torch's plan is carried out."""
@@ -121,11 +131,11 @@ class TorchPolicy:
         self._held.clear()
 
 
-class AtItsPrice:
-    """A policy asked for decisions with the costs of the very sizes that are asked about."""
+class Asking:
+    """A policy asked for choices in one of its ways."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.choose = policy.choose_at_its_price
+    def __init__(self, policy: Policy, choose: Callable[[Question, RowsRule], Choice]) -> None:
+        self.choose = choose
         self.cost = policy.cost
         self.one_decision = policy.one_decision
 

@@ -15,9 +15,8 @@ from .decision import (
     DECLINED,
     decide,
     decide_by_torch,
+    left_to_torch,
     read_out,
-    refuse_fallback,
-    why_declined,
 )
 from .errors import ShardpropError
 from .hook import install, uninstall
@@ -26,7 +25,6 @@ from .observation import is_watched, observed
 from .policy import Policy, TorchPolicy
 from .policy_choice import forget_planners, make_policy
 from .redistribution import Redistribution
-from .refusals import Refusal
 from .registry import TorchsWay
 from .route import Route, Who, decomposer, route
 from .rules.rule import Origin
@@ -111,13 +109,13 @@ def _propagate(schema: OpSchema) -> OutputSharding:
         policy = terms.policy
         refused = terms.refusals.of(schema)
         if refused is not None:
-            return _decide_by_torch(schema, refused.found, terms, counts, refused.declined)
+            return _decide_by_torch(schema, refused, terms, counts)
         found = route(schema, policy)
         if found.who is Who.READ_OUT:
             counts.decided(0)
             return read_out(schema)
         if found.rule is None:
-            return _decide_by_torch(schema, found, terms, counts, None)
+            return _decide_by_torch(schema, found, terms, counts)
         try:
             answer = decide(schema, found.rule, policy)
         except DECLINED as error:
@@ -132,17 +130,15 @@ def _propagate(schema: OpSchema) -> OutputSharding:
             counts.decided(_strided_operands(schema))
             return answer
         # No longer in the handler: what is raised from here on has no error of ours before it.
-        found.rule.refuse(schema, declined)
-        reason = why_declined(declined)
-        logs.fell_back(schema.op, reason)
-        refuse_fallback(schema, declined, terms.strict)
-        return _decide_by_torch(schema, found, terms, counts, reason)
+        left = left_to_torch(schema, found, declined, terms.strict)
+        logs.fell_back(schema.op, left.reason)
+        return _decide_by_torch(schema, left, terms, counts)
 
 
 def _decide_by_torch(
-    schema: OpSchema, found: Route, terms: Terms, counts: ThreadCounts, declined: str | None
+    schema: OpSchema, found: Route, terms: Terms, counts: ThreadCounts
 ) -> OutputSharding:
-    """torch's own path, counted: `declined` is why the core left an op to it that has a rule."""
+    """torch's own path, counted."""
 
     def decided(terms: Terms) -> OutputSharding:
         return decide_by_torch(schema, found, terms.policy)
@@ -150,21 +146,17 @@ def _decide_by_torch(
     try:
         answer = _terms.under_one(decided, counts)
     except Exception:
-        counts.refused_by_torch(declined or _way(found))
+        counts.refused_by_torch(found.reason)
         # The rows of a decomposition depend on more rules than the op's own, and are held.
         if found.way is not TorchsWay.DECOMPOSITION:
-            terms.refusals.remember(schema, Refusal(found, declined))
+            terms.refusals.remember(schema, found)
         raise
     terms.refusals.forget(schema)  # torch knows a way by now, and the core may know one
-    if declined is None:
-        counts.left_to_torch(_way(found), _strided_operands(schema))
+    if found.rule is None:
+        counts.left_to_torch(found.reason, _strided_operands(schema))
     else:
-        counts.fell_back(declined, _strided_operands(schema))
+        counts.fell_back(found.reason, _strided_operands(schema))
     return answer
-
-
-def _way(found: Route) -> str:
-    return TorchsWay.DECOMPOSITION.value if found.way is None else found.way.value
 
 
 def enable(

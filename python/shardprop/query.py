@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from . import _core, _torch
@@ -14,24 +14,24 @@ from .decision import (
     DECLINED,
     asked_of,
     decide_by_torch,
+    left_to_torch,
     placed_by_torch,
     read_out,
-    refuse_fallback,
 )
 from .errors import ShardpropError
-from .exact import ExactPlanner, NotReached
+from .exact import ExactPlanner
 from .lists import is_list_op
 from .no_plan import why_no_plan, why_no_strategy
 from .op_call import call_schema, specs_of
 from .optimal_policy import OptimalPolicy
 from .outputs import output_placements
-from .policy import AtItsPrice, Policy
+from .policy import Asking, Policy
 from .policy_settings import TopologyLike, planner_for_plans
 from .propagator import current_policy, current_terms, redistribution, uncounted
-from .question import Choice, Placed, Placements, Question
+from .question import Choice, Placed, Placements
 from .redistribute_plan import Plan
 from .route import Route, Who, route
-from .rules.rule import Chooser, Origin, RowsRule, Rule, RuleFacts
+from .rules.rule import Chooser, Origin, Rule, RuleFacts
 from .spec_checks import check_ends, check_spec, refuse_mixed_partials
 
 __all__ = ["Decision", "plan", "propagate", "propagate_toward", "redistribute_cost"]
@@ -90,7 +90,7 @@ def _check_specs(schema: OpSchema, policy: Policy) -> None:
     for index, spec in enumerate(specs_of(schema)):
         check_spec(f"{op}, operand {index}", spec)
         if isinstance(policy, OptimalPolicy):
-            # torch decides on them, but moves them not.
+            # torch decides on such operands, but cannot move them.
             refuse_mixed_partials(f"{op}, operand {index}", spec)
 
 
@@ -112,34 +112,9 @@ def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
             policy ``"optimal"`` also where it has no answer: torch's is never given in its place.
         Exception: what a rule raises that the program registered.
     """
-    policy = _strictly(current_policy())
-    return _decision(call_schema(op, args, kwargs), policy, AtItsPrice(policy))
-
-
-def _strictly(policy: Policy) -> Policy:
-    return policy.strictly() if isinstance(policy, OptimalPolicy) else policy
-
-
-class _Toward:
-    """Policy ``"optimal"``, with the price of bringing each output to what its consumer wants."""
-
-    def __init__(self, policy: OptimalPolicy, consumers: Sequence[DTensorSpec | None]) -> None:
-        self._policy = policy
-        self._consumers = consumers
-        self.cost = policy.cost
-
-    def choose(self, question: Question, rule: RowsRule) -> Choice:
-        planner = self._policy.planner
-        try:
-            prepared = self._policy.prepare(question, rule)
-            return planner.choose(question, prepared, self._consumers, 1.0)
-        except NotReached:
-            limit = planner.memory_limit
-            message = why_no_strategy(question.op, question.operands, limit)
-            raise ShardpropError(message) from None
-
-    def one_decision(self) -> AbstractContextManager[None]:
-        return self._policy.one_decision()
+    policy = current_policy().strictly()
+    chooser = Asking(policy, policy.choose_at_its_price)
+    return _decision(call_schema(op, args, kwargs), policy, chooser)
 
 
 def propagate_toward(
@@ -174,7 +149,8 @@ def propagate_toward(
         )
     strict = policy.strictly()
     schema = call_schema(op, args, kwargs)
-    return _decision(schema, strict, _Toward(strict, consumers), searched=True)
+    toward = Asking(strict, functools.partial(strict.choose_toward, consumers=consumers))
+    return _decision(schema, strict, toward, searched=True)
 
 
 def _decision(
@@ -189,26 +165,34 @@ def _decision(
     with uncounted(), _torch.as_dispatched():
         # A policy of its own would have the rows of decompositions found anew.
         found = route(schema, current_policy())
-        if searched and (found.rule is None or found.rule.as_rows is None):
-            raise ShardpropError(
-                f"{schema.op}: Expected an op that is decided by strategies, got one whose outputs "
-                "follow its operands: what their consumers want changes nothing. Ask propagate."
-            )
         if found.who is Who.HANDLER:
-            raise ShardpropError(
-                f"{schema.op}: Expected an op that is decided, got one about which torch's "
-                f"dispatcher asks nothing: {found.facts.where} handles it."
-            )
+            raise ShardpropError(found.nothing_is_decided)
+        if searched:
+            _check_searched(schema, found)
         if found.who is Who.READ_OUT:
             return _made(found, _as_given(schema), read_out(schema))
         if found.rule is None:
             return _by_torch(schema, found, policy)
-        if searched and is_list_op(schema):
-            raise ShardpropError(
-                f"{schema.op}: Expected an op on single tensors, got a list op: what consumers "
-                "want of each element is asked for by propagate_toward on the op of one element."
-            )
         return _by_rule(schema, found, found.rule, policy, chooser)
+
+
+def _check_searched(schema: OpSchema, found: Route) -> None:
+    """Is the op decided by a search among strategies, whose outputs could be weighed?"""
+    if found.rule is None:
+        raise ShardpropError(
+            f"{schema.op}: Expected an op that is decided by a search, got one that is not. "
+            f"{found.why} What consumers want changes nothing. Ask propagate."
+        )
+    if found.rule.as_rows is None:
+        raise ShardpropError(
+            f"{schema.op}: Expected an op that is decided by a search, got one whose outputs "
+            "follow its operands: what their consumers want changes nothing. Ask propagate."
+        )
+    if is_list_op(schema):
+        raise ShardpropError(
+            f"{schema.op}: Expected an op on single tensors, got a list op: what consumers want of "
+            "each element is asked for by propagate_toward on the op of one element."
+        )
 
 
 def _by_rule(
@@ -233,11 +217,10 @@ def _by_rule(
         raise ShardpropError(
             f"{schema.op}: Expected operands that fit together, got {type(error).__name__}: {error}"
         ) from error
-    rule.refuse(schema, declined)
-    refuse_fallback(schema, declined, current_terms().strict)
+    left = left_to_torch(schema, found, declined, current_terms().strict)
     if isinstance(policy, OptimalPolicy) or not isinstance(declined, _core.Unsupported):
         raise ShardpropError(f"{schema.op}: {declined}")
-    return _by_torch(schema, found, policy, str(declined))
+    return _by_torch(schema, left, policy)
 
 
 def _made(
@@ -258,23 +241,18 @@ def _as_given(schema: OpSchema) -> Placed:
     return Placed(operands, (0.0,) * len(operands), 0.0)
 
 
-def _by_torch(
-    schema: OpSchema, found: Route, policy: Policy, declined: str | None = None
-) -> Decision:
-    """torch's decision, priced by the policy; `declined` says why the core left it."""
-    way = "its own code" if found.way is None else found.way.value
+def _by_torch(schema: OpSchema, found: Route, policy: Policy) -> Decision:
+    """torch's decision, priced by the policy."""
     try:
         sharding = decide_by_torch(schema, found, policy)
     except Exception as error:
-        if declined is not None:
-            raise ShardpropError(f"{schema.op}: {declined}") from None
+        if found.rule is not None:
+            raise ShardpropError(f"{schema.op}: {found.reason}") from None
         raise ShardpropError(
-            f"{schema.op}: Expected an op with a rule, got one that torch decides by {way} and "
-            f"refuses: {str(error).strip() or type(error).__name__}"
+            f"{schema.op}: Expected an op with a rule, got one that torch decides by "
+            f"{found.reason} and refuses: {str(error).strip() or type(error).__name__}"
         ) from None
     _, placed = placed_by_torch(schema, sharding, policy)
-    if declined is not None:
-        found = replace(found, who=Who.TORCH, declined=declined)
     return _made(found, placed, sharding)
 
 

@@ -117,7 +117,7 @@ class Redistribution:
         self._recorder.price_fell_back(reason)
         return _torch.torch_redistribute_cost(src, dst)
 
-    def plan(self, src: DTensorSpec, dst: DTensorSpec, force_graph: bool = False) -> TorchPlan:
+    def plan(self, src: DTensorSpec, dst: DTensorSpec) -> TorchPlan:
         """torch's plan, made by a fresh planner.
 
         Raises:
@@ -128,7 +128,7 @@ class Redistribution:
         mesh = core_mesh(src.mesh)
         if not mesh.member:
             raise ShardpropError("Expected a mesh that this rank belongs to.")
-        force_graph = force_graph or _torch.forces_graph_plan()
+        force_graph = _torch.forces_graph_plan()
         try:
             status, by_graph, steps = _core.plan(mesh, src, dst, force_graph)
         except _core.Unsupported as reason:
@@ -194,15 +194,15 @@ class Redistribution:
         key = mesh.key + source + target + (b"\1" if force_graph else b"\0")
         return key if ranks is None else key + repr(ranks).encode()
 
-    def install(self) -> None:
-        """Put these in the place of torch's."""
+    def install_plans(self) -> None:
+        """Put these plans in the place of torch's."""
 
         def cached(src: Any, dst: Any, use_graph_based_transform: bool | None = None) -> list[Any]:
             return self.transform_infos(src, dst, use_graph_based_transform)
 
         # torch tells its users to call cache_clear() on this function.
         cached.cache_clear = self.clear  # type: ignore[attr-defined]
-        _torch.install_pricing(self.cost, cached, self.transform_infos)
+        _torch.install_plans(cached, self.transform_infos)
 
 
 def _infos(mesh: _core.Mesh, src: DTensorSpec, dst: DTensorSpec, force_graph: bool) -> list[Any]:

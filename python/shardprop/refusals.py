@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ._torch import OpOverload, OpSchema
 from .bounded import BoundedMap
 from .registry import rules_of
 from .route import Route
 
-__all__ = ["Refusal", "Refusals"]
+__all__ = ["Refusals"]
 
 _REFUSALS_HELD = 1024
-
-
-class Refusal(NamedTuple):
-    """What torch refused.
-
-    Attributes:
-        found: Who decides the op.
-        declined: Why the core left it to torch, where it has a rule for it.
-    """
-
-    found: Route
-    declined: str | None
 
 
 class Refusals:
@@ -34,15 +20,15 @@ class Refusals:
     """
 
     def __init__(self) -> None:
-        # With the rules that torch had for the op.
-        self._known: BoundedMap[tuple[Refusal, tuple[object, ...]]] = BoundedMap(
+        # Who decides the op, and the rules that torch had for it.
+        self._known: BoundedMap[tuple[Route, tuple[object, ...]]] = BoundedMap(
             "refusals", _REFUSALS_HELD
         )
         # By address, held: to hash a schema takes long, and hardly any op is ever refused.
         self._ops: dict[int, OpOverload] = {}
 
-    def of(self, schema: OpSchema) -> Refusal | None:
-        """The refusal of this op on such operands, if there was one, and no rule came since."""
+    def of(self, schema: OpSchema) -> Route | None:
+        """Who decides this op, if torch refused it on such operands and no rule came since."""
         if id(schema.op) not in self._ops:
             return None
         try:
@@ -51,14 +37,14 @@ class Refusals:
             return None
         if known is None:
             return None
-        refusal, rules = known
+        found, rules = known
         is_so_still = all(a is b for a, b in zip(rules, rules_of(schema.op), strict=True))
-        return refusal if is_so_still else None
+        return found if is_so_still else None
 
-    def remember(self, schema: OpSchema, refusal: Refusal) -> None:
+    def remember(self, schema: OpSchema, found: Route) -> None:
         """torch refused an op."""
         try:
-            self._known.put(schema, (refusal, rules_of(schema.op)))
+            self._known.put(schema, (found, rules_of(schema.op)))
         except TypeError:
             return
         self._ops[id(schema.op)] = schema.op

@@ -16,7 +16,7 @@ from .placeholder import ShardingPlaceholder
 from .question import NoStrategyError, OutputMeta, question_of, staying_operands
 from .row_check import check_rows
 from .rules.places import short_path
-from .rules.rule import Origin, Rows, RowsRule
+from .rules.rule import EntryRule, Origin, Rows
 
 __all__ = ["RegisteredRule", "RuleFunction"]
 
@@ -24,14 +24,13 @@ __all__ = ["RegisteredRule", "RuleFunction"]
 RuleFunction = Callable[..., Rows]
 
 
-class RegisteredRule(_torch.SingleDimStrategyInfo, RowsRule):
+class RegisteredRule(_torch.SingleDimStrategyInfo, EntryRule):
     """What torch's registry of single-dim rules holds for an op that was registered here.
 
     Whoever looks there finds an entry like any other: its `func` gives torch's own code the rows
     that it can make use of. The core takes `rows_of`, which knows more.
 
     Attributes:
-        op: The op.
         function: Gives the rows of a call.
         registered_at: File and line of the registration.
         derived_from: The op that was registered, where this is a variant of it.
@@ -41,12 +40,10 @@ class RegisteredRule(_torch.SingleDimStrategyInfo, RowsRule):
     """
 
     origin = Origin.REGISTERED
-    is_torchs_entry = True
     leaves_unmovable = True
 
     def __init__(
         self,
-        op: OpOverload,
         function: RuleFunction,
         registered_at: str,
         *,
@@ -55,7 +52,6 @@ class RegisteredRule(_torch.SingleDimStrategyInfo, RowsRule):
         takes_outputs: bool = False,
     ) -> None:
         super().__init__(func=self.rows_for_any_sizes, allow_uneven_sharding=allow_uneven_sharding)
-        self.op = op
         self.function = function
         self.registered_at = registered_at
         self.derived_from = derived_from

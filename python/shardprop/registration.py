@@ -145,7 +145,6 @@ class _Registry:
                 if is_taken or (not registration.override and self._torch_had_one(other)):
                     continue
                 derived[other] = RegisteredRule(
-                    other,
                     rule_of_variant(op, registration.rule.function, variant),
                     registration.rule.registered_at,
                     allow_uneven_sharding=registration.rule.allow_uneven_sharding,
@@ -266,7 +265,6 @@ def _register(
         {
             op: _Registration(
                 RegisteredRule(
-                    op,
                     function,
                     place,
                     allow_uneven_sharding=allow_uneven_sharding,

@@ -18,15 +18,13 @@ from ._torch import (
     op_schema_info,
     ops_with_a_rule,
 )
-from .op_facts import op_facts
 
 __all__ = [
     "Entries",
     "TorchsWay",
     "entries",
-    "full_mesh_strategy",
-    "handler_of",
     "has_own_full_mesh_strategy",
+    "has_rule",
     "is_read_out",
     "looks_into_lists",
     "op_schema",
@@ -36,7 +34,6 @@ __all__ = [
     "restore",
     "rule_function",
     "rules_of",
-    "shape_arguments",
     "single_dim_entry",
     "torchs_way",
     "way_to_a_rule",
@@ -69,16 +66,6 @@ def single_dim_entry(op: OpOverload) -> Any | None:
     return _torch.single_dim_rule_of(op)
 
 
-def full_mesh_strategy(op: OpOverload) -> Callable[..., Any] | None:
-    """What torch's registry of full-mesh strategies has for an op."""
-    return _torch.full_mesh_rule_of(op)
-
-
-def handler_of(op: OpOverload) -> Callable[..., Any] | None:
-    """The function that torch's dispatcher hands an op to; it may ask for a decision, or not."""
-    return _torch.handlers().get(op)
-
-
 def torchs_way(op: OpOverload) -> TorchsWay:
     """How torch decides an op that has no single-dim rule."""
     if _torch.full_mesh_rule_of(op) is not None:
@@ -99,7 +86,7 @@ def way_to_a_rule(op: OpOverload) -> str:
 def has_own_full_mesh_strategy(op: OpOverload) -> bool:
     """Does torch decide this op by a full-mesh strategy that came with it?"""
     strategy = _torch.full_mesh_rule_of(op)
-    return strategy is not None and strategy.__module__.startswith(_torch.OPS_PACKAGE)
+    return strategy is not None and _torch.came_with_torch(strategy)
 
 
 def rules_of(op: OpOverload) -> tuple[object, object, object]:
@@ -111,9 +98,9 @@ def rules_of(op: OpOverload) -> tuple[object, object, object]:
     )
 
 
-def shape_arguments(op: OpOverload) -> tuple[int, ...]:
-    """Positions of the arguments that torch rewrites to the local shape (and stride)."""
-    return op_facts(op).rewrites.positions
+def has_rule(op: OpOverload) -> bool:
+    """Has torch a rule of any kind for an op?"""
+    return any(rule is not None for rule in rules_of(op))
 
 
 def op_schema(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpSchema:
@@ -137,7 +124,7 @@ class Entries(NamedTuple):
 
 def entries(op: OpOverload) -> Entries:
     """What is there now."""
-    return Entries(_torch.registry_entries(op), any(rule is not None for rule in rules_of(op)))
+    return Entries(_torch.registry_entries(op), has_rule(op))
 
 
 def put(op: OpOverload, rule: SingleDimStrategyInfo, info: RuntimeSchemaInfo) -> None:

@@ -50,6 +50,21 @@ class Route:
     declined: str | None = None
 
     @property
+    def reason(self) -> str:
+        """Why torch decides, in the words of the statistics: its way to a decision; why the core
+        left it an op that it has a rule for."""
+        if self.rule is None and self.way is not None:
+            return self.way.value
+        return self.declined or self.facts.kind.value
+
+    @property
+    def nothing_is_decided(self) -> str:
+        """An error's words about an op that nobody decides."""
+        return (
+            f"{self.op}: Expected an op that is decided, got one about which nothing is: {self.why}"
+        )
+
+    @property
     def refused_by_torch(self) -> bool:
         """Does the core decide what torch refuses?"""
         return self.rule is not None and self.rule.refused_by_torch
@@ -58,18 +73,25 @@ class Route:
     def why(self) -> str:
         """The reason in a sentence."""
         if self.who is Who.HANDLER:
-            return "torch's dispatcher hands the op to a function of its own."
+            handler = self.facts.where
+            return f"torch's dispatcher hands the op to {handler}, which asks for no decision."
         if self.who is Who.READ_OUT:
             return "torch reads the number that this rank holds: nothing is placed, nothing moves."
         if self.declined is not None and self.rule is not None:
             return f"The core left this to torch: {self.declined}."
         if self.declined is not None:
             return f"Its decomposition has no rows of ours: {self.declined}."
+        if self.who is Who.DECOMPOSITION:
+            return "The core decides by the rows of its decomposition."
         if self.rule is not None:
             return f"The core decides by a rule: {self.facts.where}."
         if self.way is TorchsWay.DECOMPOSITION:
-            return "The core decides by the rows of its decomposition."
-        return f"torch decides by a {self.facts.kind.value}." if self.way else ""
+            return f"Nobody has a rule for it: {self.facts.where}."
+        return f"torch decides by a rule: {self.facts.where}."
+
+    def left_to_torch(self, declined: str) -> Route:
+        """The route of an op that the core leaves to torch."""
+        return replace(self, who=Who.TORCH, declined=declined)
 
     @property
     def facts(self) -> RuleFacts:
@@ -88,15 +110,17 @@ class Route:
             return RuleFacts(RuleKind.DECOMPOSITION, Origin.TORCH, function_place(traced))
         enumerates = self.way is TorchsWay.FULL_MESH_STRATEGY
         kind = RuleKind.FULL_MESH_STRATEGY if enumerates else RuleKind.PROPAGATION_RULE
-        origin = Origin.TORCH if registry.has_own_full_mesh_strategy(op) else Origin.REGISTERED
-        return RuleFacts(kind, origin, function_place(registry.rule_function(op)))
+        function = registry.rule_function(op)
+        is_torchs = function is not None and _torch.came_with_torch(function)
+        origin = Origin.TORCH if is_torchs else Origin.REGISTERED
+        return RuleFacts(kind, origin, function_place(function))
 
 
 class _Known(NamedTuple):
     """A route, and what torch had registered for the op when it was found."""
 
     route: Route
-    handlers: int  # how many there were, of all ops: they come and go, if at all, one by one
+    handlers: int  # of all ops, for they are looked up by each decision; a swap is not seen
     single_dim: object
     strategy: object
 
@@ -114,19 +138,20 @@ def route_of(op: OpOverload) -> Route:
         known is not None
         and known.single_dim is single_dim
         and known.handlers == len(handlers)
-        and (single_dim is not None or known.strategy is registry.full_mesh_strategy(op))
+        and (single_dim is not None or known.strategy is _torch.full_mesh_rule_of(op))
     ):
         return known.route
-    found = _found(op, handlers.get(op), single_dim)
-    # torch's other registries are looked into each time: these ops are torch's in any case.
+    found = _found(op, single_dim)
+    # Others are found anew: what torch does to decide them takes far longer.
     if found.rule is not None or found.handler is not None or found.who is Who.READ_OUT:
-        strategy = registry.full_mesh_strategy(op)
+        strategy = _torch.full_mesh_rule_of(op)
         _known[id(op)] = _Known(found, len(handlers), single_dim, strategy)
     return found
 
 
-def _found(op: OpOverload, handler: Callable[..., Any] | None, single_dim: Any) -> Route:
-    if handler is not None and not _torch.asks_for_a_decision(handler):
+def _found(op: OpOverload, single_dim: Any) -> Route:
+    handler = _torch.handler_instead(op)
+    if handler is not None:
         return Route(op, Who.HANDLER, handler=handler)
     if registry.is_read_out(op):
         return Route(op, Who.READ_OUT)
@@ -152,4 +177,4 @@ def route(schema: OpSchema, chooser: Chooser) -> Route:
     try:
         return replace(found, rule=decomposer.rows(schema, chooser))
     except Declined as declined:
-        return replace(found, who=Who.TORCH, declined=str(declined))
+        return found.left_to_torch(str(declined))

@@ -74,7 +74,7 @@ def refuse_mixed_partials(name: str, spec: DTensorSpec) -> None:
 
 def check_consumers(
     op: object,
-    consumers: object,
+    consumers: Sequence[DTensorSpec | None],
     mesh: DeviceMesh,
     shapes: Sequence[Sequence[int]],
 ) -> None:

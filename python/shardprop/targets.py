@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from . import _torch, registry
 from ._torch import OpOverload, OpOverloadPacket, RuntimeSchemaInfo
 from .errors import ShardpropError
 from .op_facts import op_facts
+from .rules.places import unwrapped
 
 __all__ = ["as_ops", "calling_place", "check_op", "schema_info_of", "where_is"]
 
@@ -68,9 +67,7 @@ def check_op(op: OpOverload) -> None:
             f"{op}: Expected an op that returns tensors, got one that returns a list of them, "
             "which torch before 2.15 cannot place by rows. Return a tuple, or use torch 2.15."
         )
-    handler = registry.handler_of(op)
-    if handler is not None and _torch.asks_for_a_decision(handler):
-        handler = None
+    handler = _torch.handler_instead(op)
     if handler is not None or registry.is_read_out(op):
         how = "reads a number out" if handler is None else f"hands it to {where_is(handler)}"
         raise ShardpropError(
@@ -113,10 +110,7 @@ def calling_place() -> str:
 
 def where_is(function: Any) -> str:
     """A function's name, and file and line of its code."""
-    while isinstance(function, functools.partial):
-        # torch's `register_sharding` binds the program's function to one of its own.
-        function = next((a for a in function.args if callable(a)), function.func)
-    function = inspect.unwrap(function)
+    function = unwrapped(function)
     name = getattr(function, "__qualname__", None) or repr(function)
     code = getattr(function, "__code__", None)
     place = "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"

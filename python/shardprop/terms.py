@@ -103,7 +103,7 @@ class TermsOfProcess:
     def _is_as_before(self, changes: int) -> bool:
         if changes == self._changes and changes % 2 == 0:
             return True
-        if self._changer == threading.get_ident():  # a signal handler's op, in the midst of it
+        if self._changer == threading.get_ident():  # a signal handler's op, during the change
             return True
         with self._lock:  # until the change is made
             return False

@@ -42,7 +42,7 @@ def faults(stub: str, module: types.ModuleType) -> list[str]:
 def _faults(tree: ast.Module, module: types.ModuleType) -> Iterator[str]:
     functions, classes, values = _members(tree.body)
     stubbed = [*functions, *classes, *values]
-    yield from _names("", stubbed, _public(vars(module)))
+    yield from _names("", stubbed, _public_names(vars(module)))
     for name, function in functions.items():
         if hasattr(module, name):
             yield from _signature(name, function, getattr(module, name).__doc__)
@@ -156,10 +156,6 @@ def _members(body: list[ast.stmt]) -> Members:
     classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
     values = {ast.unparse(n.target): n.annotation for n in body if isinstance(n, ast.AnnAssign)}
     return functions, classes, values
-
-
-def _public(names: Any) -> list[str]:
-    return [name for name in names if not name.startswith("_")]
 
 
 def _is_stubbed(name: str, value: Callable[..., Any]) -> bool:

@@ -232,6 +232,11 @@ class Fuzzer:
             cells += [None, self.value(1)]
         return [self._random.choices(cells, k=width) for _ in range(self._random.randrange(5))]
 
+    def coordinates(self) -> Any:
+        """Of ranks on a mesh of two dims; mostly."""
+        one = [self._random.randrange(2), self._random.randrange(2)]
+        return self._random.choice([[one], [one, [1, 1]], [], self.value(2)])
+
     def arguments(self, core_mesh: Any) -> tuple[Any, ...]:
         """For `_core.Problem`; each argument is wrong one time in thirty."""
         outputs, operands = self._random.randrange(3), self._random.randrange(1, 4)
@@ -277,6 +282,12 @@ def test_no_input_crashes_the_interpreter(mesh_of: MeshOf) -> None:
                 (fuzzer.spec(2), fuzzer.value()), {"out_dtype": fuzzer.value()}
             ),
             lambda: _core.Mesh(*(fuzzer.value() for _ in range(4))),
+            lambda: _core.plan_for_ranks(
+                core_mesh, fuzzer.coordinates(), fuzzer.spec(2), fuzzer.spec(2), False
+            ),
+            lambda: _core.strategy_table(
+                [], fuzzer.value(), _core.Problem(*fuzzer.arguments(core_mesh))
+            ),
         ]
         try:
             calls[turn % len(calls)]()

@@ -63,7 +63,7 @@ def both(src: Any, dst: Any) -> tuple[Any, Any]:
             return theirs, planned(src, dst)
 
 
-def test_plans_are_torchs_for_every_rank(mesh_of: Any) -> None:
+def test_plans_are_torchs_for_every_rank() -> None:
     uneven = 0
     shardprop.reset_stats()
     for pair in pairs(PAIRS):
@@ -87,7 +87,7 @@ def test_plans_are_torchs_for_every_rank(mesh_of: Any) -> None:
     ids=str,
 )
 def test_uneven_sizes_stay_each_ranks_own(
-    mesh_of: Any, src: list[Placement], dst: list[Placement], by_graph: bool
+    src: list[Placement], dst: list[Placement], by_graph: bool
 ) -> None:
     mesh = DeviceMesh("cpu", torch.tensor([[3, 0, 5, 1], [2, 4, 7, 6]]), _init_backend=False)
     ends = [spec_of(mesh, (13, 3), placements) for placements in (src, dst)]
@@ -100,7 +100,7 @@ def test_uneven_sizes_stay_each_ranks_own(
     assert shardprop.stats().price_fallbacks == {}
 
 
-def test_plans_held_are_those_of_the_ranks(mesh_of: Any) -> None:
+def test_plans_held_are_those_of_the_ranks() -> None:
     with shardprop.enabled():
         for ranks in ([0, 1], [1, 0], [0, 2], [0, 1]):
             mesh = DeviceMesh("cpu", torch.tensor(ranks), _init_backend=False)
@@ -151,9 +151,7 @@ def of_all(tensor: DTensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 2)], ids=str)
 @pytest.mark.parametrize("by_graph", [False, True])
-def test_a_program_has_the_same_results(
-    mesh_of: Any, shape: tuple[int, int], by_graph: bool
-) -> None:
+def test_a_program_has_the_same_results(shape: tuple[int, int], by_graph: bool) -> None:
     ranks = shape[0] * shape[1]
 
     def run() -> dict[str, torch.Tensor]:

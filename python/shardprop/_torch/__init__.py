@@ -36,8 +36,8 @@ from .decompositions import (
 )
 from .dispatch import (
     MovedOperand,
-    asks_for_a_decision,
     handler_around_propagation,
+    handler_instead,
     handlers,
     moved_for,
     ops_handled_instead,
@@ -108,10 +108,9 @@ from .pricing import (
     TransformInfo,
     index_of_least_cost,
     install_cost,
-    install_pricing,
+    install_plans,
     local_gigabytes,
     mesh_topology,
-    torch_gen_transform_infos,
     torch_gen_transform_infos_non_cached,
     torch_redistribute_cost,
     transition_cost,
@@ -149,9 +148,9 @@ from .redistribution import (
     watch_redistributions,
 )
 from .registries import (
-    OPS_PACKAGE,
     RegistryEntries,
     before_registrations,
+    came_with_torch,
     elementwise_overload,
     full_mesh_rule_of,
     full_mesh_strategies,

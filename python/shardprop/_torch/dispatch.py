@@ -25,20 +25,22 @@ def handlers() -> Mapping[OpOverload, Callable[..., Any]]:
     return found
 
 
-def asks_for_a_decision(handler: Callable[..., Any]) -> bool:
-    """Does a handler ask the propagator, and do something more around it?"""
-    return handler in _ASKING_HANDLERS
+def handler_instead(op: OpOverload) -> Callable[..., Any] | None:
+    """The function that torch's dispatcher hands an op to, and that asks for no decision about it.
+    None for other ops."""
+    handler = handlers().get(op)
+    return None if handler in _ASKING_HANDLERS else handler
 
 
 def ops_handled_instead() -> set[OpOverload]:
     """Ops that torch's dispatcher hands to a function which asks for no decision about them."""
-    return {op for op, handler in handlers().items() if not asks_for_a_decision(handler)}
+    return {op for op in handlers() if handler_instead(op) is not None}
 
 
 def handler_around_propagation(op: OpOverload) -> Callable[..., Any] | None:
     """The function that torch's dispatcher hands an op to, and that asks for a decision: it moves
     operands by itself, if at all, not as the decision says. None for other ops."""
-    handler = DTensor._op_dispatcher._custom_op_handlers.get(op)
+    handler = handlers().get(op)
     return handler if handler in _ASKING_HANDLERS else None
 
 

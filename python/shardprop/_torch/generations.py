@@ -29,6 +29,7 @@ _HOLDING_CODES = frozenset(
         _DISPATCHER._propagate_op_sharding_dispatch_slow_path.__code__,
     )
 )
+_OP_CODES = _HOLDING_CODES | ASKING_CODES | {MOVING_CODE}
 
 
 def _clear_thread() -> bool:
@@ -43,7 +44,7 @@ def _clear_thread() -> bool:
 
 def is_in_op() -> bool:
     """Is this thread deciding an op of torch's dispatcher, or moving operands for one?"""
-    return _is_running(_HOLDING_CODES | ASKING_CODES | {MOVING_CODE})
+    return _is_running(_OP_CODES)
 
 
 def _is_running(codes: Set[CodeType]) -> bool:

@@ -60,7 +60,7 @@ def has_custom_fake_kernel(op: OpOverload) -> bool:
 
 
 def overload_of_definition(definition: object) -> OpOverload | None:
-    """The one overload of an op that ``torch.library.custom_op`` defined; None for aught else."""
+    """The one overload of an op that ``torch.library.custom_op`` defined; else None."""
     if isinstance(definition, _custom_ops.CustomOpDef):
         overload: OpOverload = definition._opoverload
         return overload

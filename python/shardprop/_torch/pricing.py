@@ -44,17 +44,15 @@ torch_gen_transform_infos_non_cached = _redistribute._gen_transform_infos_non_ca
 TransformInfo = _redistribute._TransformInfo
 
 
-def install_pricing(
-    cost: Callable[..., float], plan: Callable[..., Any], plan_non_cached: Callable[..., Any]
-) -> None:
-    """Replace torch's price and plan of a redistribution."""
-    for function in (cost, plan, plan_non_cached):
+def install_plans(plan: Callable[..., Any], plan_non_cached: Callable[..., Any]) -> None:
+    """Replace torch's plan of a redistribution."""
+    for function in (plan, plan_non_cached):
         hide_from_dynamo(function)
-    _set_pricing(cost, plan, plan_non_cached)
+    _set_plans(plan, plan_non_cached)
 
 
 def install_cost(cost: Callable[..., float], communication: Callable[..., float]) -> None:
-    """Replace torch's price of a redistribution, its plans staying as they are.
+    """Replace torch's price of a redistribution.
 
     `communication` answers where torch asks whether anything is sent at all
     (``ExplicitRedistributionContext``).
@@ -67,14 +65,12 @@ def install_cost(cost: Callable[..., float], communication: Callable[..., float]
 
 
 def uninstall_pricing() -> None:
-    """Undo `install_pricing`."""
-    _set_pricing(
-        torch_redistribute_cost, torch_gen_transform_infos, torch_gen_transform_infos_non_cached
-    )
-
-
-def _set_pricing(cost: Any, plan: Any, plan_non_cached: Any) -> None:
+    """Undo `install_plans` and `install_cost`."""
     for module in (_collective_utils, _utils, _ops_utils):
-        module.redistribute_cost = cost  # type: ignore[attr-defined]
+        module.redistribute_cost = torch_redistribute_cost  # type: ignore[attr-defined]
+    _set_plans(torch_gen_transform_infos, torch_gen_transform_infos_non_cached)
+
+
+def _set_plans(plan: Any, plan_non_cached: Any) -> None:
     _redistribute._gen_transform_infos = plan
     _redistribute._gen_transform_infos_non_cached = plan_non_cached

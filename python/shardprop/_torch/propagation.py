@@ -55,15 +55,13 @@ def propagate(schema: OpSchema) -> OutputSharding:
 
 
 def install_propagation(function: Propagate) -> None:
-    """Have torch's dispatcher ask `function`, through a cache that is empty."""
+    """Have torch's dispatcher ask `function`, once its caches of decisions are forgotten."""
     setattr(propagator(), _PAST_CACHE, function)
-    forget_in_python()
 
 
 def uninstall_propagation() -> None:
     """Undo `install_propagation`."""
     vars(propagator()).pop(_PAST_CACHE, None)
-    forget_in_python()
 
 
 def forget_in_python() -> None:
@@ -85,6 +83,7 @@ def watched_propagation(around: Callable[[Propagate], Propagate]) -> Iterator[No
     prop = propagator()
     saved = {_PAST_CACHE: vars(prop)[_PAST_CACHE]} if _PAST_CACHE in vars(prop) else {}
     install_propagation(around(prop.propagate_op_sharding_non_cached))
+    forget_in_python()
     try:
         yield
     finally:

@@ -46,7 +46,7 @@ def _set_redistribute(function: Callable[..., torch.Tensor]) -> None:
 
 def _that_redistribute() -> list[ModuleType]:
     """torch's modules that have the function by name: looked for again when modules were loaded,
-    for those then have what another was given. (Looking takes 2 ms in a program's midst.)"""
+    since these have copied whichever function was there. (Looking takes 2 ms.)"""
     global _redistributing
     loaded = len(sys.modules)
     if _redistributing[0] != loaded:

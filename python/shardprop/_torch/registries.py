@@ -13,7 +13,7 @@ from .propagation import propagator
 from .types import DTensor, OpOverload, OpSchema, RuntimeSchemaInfo, SingleDimStrategyInfo
 
 # Where the rules are that come with torch.
-OPS_PACKAGE: str = _ops_utils.__package__
+_OPS_PACKAGE: str = _ops_utils.__package__
 
 
 def single_dim_rule_of(op: OpOverload) -> Any | None:
@@ -30,6 +30,13 @@ def full_mesh_rule_of(op: OpOverload) -> Callable[..., Any] | None:
 def propagation_rule_of(op: OpOverload) -> Callable[..., Any] | None:
     """The function that makes the one decision there is for an op."""
     return propagator().op_to_rules.get(op)  # type: ignore[no-any-return]
+
+
+def came_with_torch(function: Callable[..., Any]) -> bool:
+    """Is it one of the functions by which torch decides, rather than one that a program registered
+    with torch? (A wrapper around one may call itself after it; where its code is, it cannot.)"""
+    home: str = getattr(function, "__globals__", {}).get("__name__", "")
+    return home.startswith(f"{_OPS_PACKAGE}.")
 
 
 def ops_with_a_rule() -> set[OpOverload]:

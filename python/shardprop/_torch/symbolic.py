@@ -11,8 +11,6 @@ DataDependentError = _shapes.GuardOnDataDependentSymNode
 free_symbols = _shapes.free_symbols
 statically_known_true = _shapes.statically_known_true
 
-# Conditions on sizes are plain bools where the sizes are plain; those are answered at once.
-
 
 def split_factors_match(expected: int, actual: int) -> bool:
     """Are two split factors the same? User's hints for unbacked sizes count, and are checked."""

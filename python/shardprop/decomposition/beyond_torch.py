@@ -26,8 +26,8 @@ from typing import Any
 
 import torch
 
-from .. import registry
 from .._torch import OpOverload, Partial, Placement, Shard, StridedShard, TensorMeta
+from ..op_facts import op_facts
 from .by_rows import Layout
 from .program import Call, Declined, Program
 
@@ -150,7 +150,7 @@ def _same_call(here: Call, there: Call) -> bool:
     if here.op is not there.op or here.outputs != there.outputs:
         return False
     # Sizes that DTensor itself makes local; that they come out right shows in the outputs' shapes.
-    local = set(registry.shape_arguments(here.op))
+    local = set(op_facts(here.op).rewrites.positions)
     if len(here.args) != len(there.args):
         return False
     pairs = [

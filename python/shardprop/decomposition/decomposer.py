@@ -53,7 +53,7 @@ class _Traced(NamedTuple):
     in_order: bool
 
 
-class _Asked(NamedTuple):
+class _Decomposed(NamedTuple):
     """An op without a rule and what it runs."""
 
     op: OpOverload
@@ -81,18 +81,16 @@ class _How(NamedTuple):
 class Decomposer:
     """Rows of ops that have no rule.
 
-    Args:
+    Attributes:
         beyond_torch: Decide ops that torch refuses where an answer is provably right (the module
             `beyond_torch` says when).
-
-    Attributes:
         decide: Decides the calls inside that are not decided by rows alone. To be set.
     """
 
     decide: Decide
 
-    def __init__(self, *, beyond_torch: bool = True) -> None:
-        self.beyond_torch = beyond_torch
+    def __init__(self) -> None:
+        self.beyond_torch = True
         # In place of what could not be had: why not.
         self._programs: BoundedMap[_Traced | str] = BoundedMap("decompositions", _PROGRAMS_HELD)
         # With the rules they were made with and what they were decided under; one registered since
@@ -141,7 +139,7 @@ class Decomposer:
         _torch.ensure_decomposition_schema_info(schema.op)
         template = template_of(schema)
         program, in_order = self._traced(schema.op, decomposition, template)
-        asked = _Asked(schema.op, decomposition, template, program)
+        asked = _Decomposed(schema.op, decomposition, template, program)
         if in_order and (how.nested or _torch.are_we_tracing()):
             raise OrderMatters("calls whose decisions torch takes from its cache")
         if in_order or not _are_values(template.specs):
@@ -167,7 +165,7 @@ class Decomposer:
             raise Declined(held)
         return held
 
-    def _held_rows(self, asked: _Asked, how: _How) -> DecompositionRule:
+    def _held_rows(self, asked: _Decomposed, how: _How) -> DecompositionRule:
         rules = [registry.rules_of(call.op) for call in asked.program.calls]
         key = (asked.program, how, tuple(spec.placements for spec in asked.template.specs))
         held = self._rows.get(key)
@@ -178,7 +176,7 @@ class Decomposer:
             raise type(held[1])(*held[1].args)
         return held[1]
 
-    def _held_inner(self, asked: _Asked, how: _How, rules: object) -> Inner:
+    def _held_inner(self, asked: _Decomposed, how: _How, rules: object) -> Inner:
         """Decisions of the program's calls, shared by all placements that are asked about."""
         key = (asked.program, how)
         held = self._inners.get(key)
@@ -187,7 +185,7 @@ class Decomposer:
             self._inners.put(key, held)
         return held[1]
 
-    def _inner(self, asked: _Asked, how: _How, in_order: bool) -> Inner:
+    def _inner(self, asked: _Decomposed, how: _How, in_order: bool) -> Inner:
         def decompose(schema: OpSchema) -> DecompositionRule | None:
             try:
                 return self._rows_for(schema, _How(how.chooser, True, how.factories))
@@ -220,7 +218,7 @@ def _are_values(specs: Sequence[DTensorSpec]) -> bool:
     return all(type(p) in _VALUES for spec in specs for p in spec.placements)
 
 
-def _found(asked: _Asked, inner: Inner) -> DecompositionRule:
+def _found(asked: _Decomposed, inner: Inner) -> DecompositionRule:
     options = operand_options(asked.template.specs)
     passed = walk(asked.program, options, inner.outputs, inner.in_order)
     if inner.beyond_torch:
@@ -228,14 +226,14 @@ def _found(asked: _Asked, inner: Inner) -> DecompositionRule:
     return _rows_of(asked, passed, inner.beyond_torch)
 
 
-def _found_or_declined(asked: _Asked, inner: Inner) -> DecompositionRule | Declined:
+def _found_or_declined(asked: _Decomposed, inner: Inner) -> DecompositionRule | Declined:
     try:
         return _found(asked, inner)
     except Declined as declined:
         return type(declined)(*declined.args)  # without the frames it came through
 
 
-def _right_everywhere(asked: _Asked, passed: Sequence[Passed]) -> list[Passed]:
+def _right_everywhere(asked: _Decomposed, passed: Sequence[Passed]) -> list[Passed]:
     """Those that are right though torch refuses the op."""
     op, decomposition, template, program = asked
     if is_random(program):
@@ -250,7 +248,7 @@ def _right_everywhere(asked: _Asked, passed: Sequence[Passed]) -> list[Passed]:
     return [p for p in passed if runs_alike(program, p.layouts, retrace, rewritten)]
 
 
-def _rows_of(asked: _Asked, passed: Sequence[Passed], beyond_torch: bool) -> DecompositionRule:
+def _rows_of(asked: _Decomposed, passed: Sequence[Passed], beyond_torch: bool) -> DecompositionRule:
     program = asked.program
     rows = []
     for _, layouts in passed:

@@ -24,7 +24,7 @@ def depends_on_order(program: Program) -> bool:
     for call in program.calls:
         if refs([*call.kwargs.values()]):
             return True
-        if any(rule is not None for rule in registry.rules_of(call.op)):
+        if registry.has_rule(call.op):
             whole = _text(program, call, (call.args, call.kwargs))
             if seen.setdefault(_text(program, call, _in_key(call)), whole) != whole:
                 return True

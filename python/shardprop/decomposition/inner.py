@@ -131,7 +131,7 @@ class Inner:
         return self._by_rows[index]
 
     def _rows_of_decomposed(self, schema: OpSchema) -> DecompositionRule:
-        if any(rule is not None for rule in registry.rules_of(schema.op)):
+        if registry.has_rule(schema.op):
             raise NotPlain
         found = self._decompose(schema)
         if found is None:

@@ -39,10 +39,6 @@ class Name:
         """The slots that have it."""
         return frozenset(slot for slot, _ in self.words)
 
-    def is_rest(self) -> bool:
-        """Is it ``...``?"""
-        return any(item.kind == "rest" for _, item in self.words)
-
 
 @dataclass(frozen=True)
 class Rule:

@@ -12,7 +12,7 @@ from ..kinds import has_strided
 from ..outputs import moves
 from ..question import Choice, strided_flag
 from ..specs import make_spec
-from .asking import Asked
+from .asking import ExplainedQuestion
 from .model import Advice, Candidate, Placements
 from .words import dim_names, place_as, us_text
 
@@ -28,7 +28,9 @@ _MOST_LEFT = 0.9
 _PARAMETERS = ("weight", "bias", "mat2", "other", "running_mean", "running_var")
 
 
-def advice_for(asked: Asked, choice: Choice, candidates: Sequence[Candidate]) -> tuple[Advice, ...]:
+def advice_for(
+    asked: ExplainedQuestion, choice: Choice, candidates: Sequence[Candidate]
+) -> tuple[Advice, ...]:
     """Other placements of one operand, under which an op that costs something costs less.
 
     That may be an operand which does not move itself: a weight that lies so that the activations
@@ -72,7 +74,7 @@ class _Found(NamedTuple):
 
 
 def _for_operand(
-    asked: Asked, choice: Choice, operand: int, candidates: Sequence[Candidate]
+    asked: ExplainedQuestion, choice: Choice, operand: int, candidates: Sequence[Candidate]
 ) -> list[Advice]:
     spec, name = asked.operands[operand], asked.names[operand]
     proposals = _follow_proposals if asked.follows else _row_proposals
@@ -97,7 +99,9 @@ def _for_operand(
     ]
 
 
-def _tried(asked: Asked, choice: Choice, operand: int, placements: Placements) -> _Found | None:
+def _tried(
+    asked: ExplainedQuestion, choice: Choice, operand: int, placements: Placements
+) -> _Found | None:
     """The proposal put to the core; None if it saves too little."""
     spec, operands = asked.operands[operand], [*asked.operands]
     flag = strided_flag(operands) is not False

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .._core import Unsupported
-from .._torch import DTensorSpec, TensorMeta, function_schema
+from .._torch import DTensorSpec, OpOverload, TensorMeta, function_schema
 from ..engine import Prepared
 from ..errors import ShardpropError
 from ..outputs import SpecMaker
 from ..policy import Afresh, Chosen, Policy
-from ..question import Choice, NoStrategyError, Question
+from ..question import Choice, NoStrategyError, OutputMeta, Question
 from ..rules.rule import RowsRule, Rule
 from .model import Candidate, Rejection, Row
 
-__all__ = ["Answer", "Asked", "output_names", "with_operands"]
+__all__ = ["Answer", "ExplainedQuestion", "output_names", "with_operands"]
 
 
 class Answer(NamedTuple):
@@ -41,7 +41,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ExplainedQuestion:
     """A question about one op or one element of a list op, and who answers it.
 
     Attributes:
@@ -122,11 +122,12 @@ def with_operands(question: Question, operands: Sequence[DTensorSpec]) -> Questi
     return question._replace(args=args, kwargs=kwargs, operands=list(operands))
 
 
-def output_names(question: Question, count: int) -> tuple[str, ...]:
-    """Names of outputs: those of the schema, or numbers where there are several."""
-    named = [each.name for each in function_schema(question.op).returns]
+def output_names(op: OpOverload, count: int, meta: OutputMeta = None) -> tuple[str, ...]:
+    """Names of outputs: those of the schema, or numbers where there are several, or their metadata
+    is a list."""
+    named = [each.name for each in function_schema(op).returns]
     if len(named) == count and all(named):
         return tuple(map(str, named))
-    if count == 1 and (question.meta is None or isinstance(question.meta, TensorMeta)):
+    if count == 1 and (meta is None or isinstance(meta, TensorMeta)):
         return ("output",)
     return tuple(f"output[{index}]" for index in range(count))

@@ -15,10 +15,10 @@ from ..policy import Chosen
 from ..question import Choice, NoStrategyError
 from ..rules.rule import RowsRule
 from ..weighed import weighed_outputs
-from .asking import Answer, Asked, output_names
+from .asking import Answer, ExplainedQuestion, output_names
 from .model import Candidate, Row
 from .reasons import Field, reason_for
-from .rejections import Refusal, Table, rejections_of
+from .rejections import DroppedRow, Table, rejections_of
 from .words import dim_names, placements_text, spec_text, us_text
 
 __all__ = ["answer_by_rows"]
@@ -40,7 +40,7 @@ class _Ranking(NamedTuple):
     turned_down: int
 
 
-def answer_by_rows(asked: Asked, rule: RowsRule, limit: int) -> Answer:
+def answer_by_rows(asked: ExplainedQuestion, rule: RowsRule, limit: int) -> Answer:
     """The answer of a rule that lists rows.
 
     Raises:
@@ -58,12 +58,12 @@ def answer_by_rows(asked: Asked, rule: RowsRule, limit: int) -> Answer:
     table = Table(
         asked.question,
         rows,
-        output_names(asked.question, prepared.outputs),
+        output_names(asked.question.op, prepared.outputs, asked.question.meta),
         asked.names,
         dim_names(prepared.mesh),
         tuple(prepared.mesh.shape),
     )
-    refusals = [Refusal(*refusal) for refusal in ranking.refusals]
+    refusals = [DroppedRow(*refusal) for refusal in ranking.refusals]
     answer = Answer(
         choice=None,
         candidates=(),
@@ -80,7 +80,7 @@ def answer_by_rows(asked: Asked, rule: RowsRule, limit: int) -> Answer:
 
 
 def _with_winner(
-    answer: Answer, asked: Asked, decided: Chosen, ranking: _Ranking, limit: int
+    answer: Answer, asked: ExplainedQuestion, decided: Chosen, ranking: _Ranking, limit: int
 ) -> Answer:
     choice, prepared, planner, without = decided
     notes = [*answer.notes]
@@ -122,14 +122,14 @@ def _with_winner(
     )
 
 
-def _weighs_outputs(asked: Asked, planner: ExactPlanner, prepared: Prepared) -> bool:
+def _weighs_outputs(asked: ExplainedQuestion, planner: ExactPlanner, prepared: Prepared) -> bool:
     """Did outputs count in the decision?"""
     return bool(planner.output_weight) and (
         weighed_outputs(asked.question, prepared, None) is not None
     )
 
 
-def _unpriced(asked: Asked, choice: Choice) -> tuple[str, ...]:
+def _unpriced(asked: ExplainedQuestion, choice: Choice) -> tuple[str, ...]:
     """The operands for which there is no finite price."""
     return tuple(
         f"There is no finite price for `{name}` from {spec_text(spec)} to "
@@ -168,7 +168,11 @@ def _of_choice(choice: Choice) -> Candidate:
 
 
 def _repriced(
-    asked: Asked, planner: ExactPlanner, prepared: Prepared, ranking: _Ranking, choice: Choice
+    asked: ExplainedQuestion,
+    planner: ExactPlanner,
+    prepared: Prepared,
+    ranking: _Ranking,
+    choice: Choice,
 ) -> tuple[Candidate, ...]:
     """The strategies by the prices of exact plans; the winner, which the core has chosen, first."""
     if ranking.valid > len(ranking.ranked):

@@ -12,48 +12,44 @@ from ..op_call import specs_of
 from ..outputs import output_placements, strategy_placements
 from ..policy import Policy
 from ..route import Route
+from .asking import Answer
 from .model import Candidate, OperandMove
 from .moves import move_of
 from .words import us_text
 
-__all__ = ["Delegated"]
+__all__ = ["answer_by_torch"]
 
 
-class Delegated:
-    """torch's decision of an op.
+def answer_by_torch(
+    schema: OpSchema, found: Route, policy: Policy, names: Sequence[str]
+) -> tuple[Answer, tuple[OperandMove, ...]]:
+    """The answer of torch's own code, and the operands that it redistributes, which `names` names.
 
-    Attributes:
-        candidates: Its strategies by cost, those of equal cost in its order, the one that it takes
-            first; that one alone where it enumerates none.
-        moves: The operands that it redistributes.
-        why: A sentence.
-        count: How many strategies there are.
+    The candidates are its strategies by cost, those of equal cost in its order, the one that it
+    takes first; that one alone where it enumerates none.
 
     Raises:
         Exception: what torch raises.
     """
-
-    def __init__(
-        self, schema: OpSchema, found: Route, policy: Policy, names: Sequence[str]
-    ) -> None:
-        with policy.one_decision():
-            answer = decide_by_torch(schema, found, policy)
-            strategies = _torch.full_mesh_strategies(schema)
-        wanted, placed = placed_by_torch(schema, answer, policy)
-        taken = Candidate(
-            0, None, output_placements(answer), placed.operands, placed.operand_costs, placed.cost
+    with policy.one_decision():
+        sharding = decide_by_torch(schema, found, policy)
+        strategies = _torch.full_mesh_strategies(schema)
+    wanted, placed = placed_by_torch(schema, sharding, policy)
+    taken = Candidate(
+        0, None, output_placements(sharding), placed.operands, placed.operand_costs, placed.cost
+    )
+    candidates = _in_order(taken, strategies)
+    moves = tuple(
+        move_of(index, name, src, dst, us)
+        for index, (name, src, dst, us) in enumerate(
+            zip(names, specs_of(schema), wanted, placed.operand_costs, strict=False)
         )
-        self.candidates = _in_order(taken, strategies)
-        self.count = len(self.candidates)
-        self.moves: tuple[OperandMove, ...] = tuple(
-            move_of(index, name, src, dst, us)
-            for index, (name, src, dst, us) in enumerate(
-                zip(names, specs_of(schema), wanted, placed.operand_costs, strict=False)
-            )
-            if answer.needs_redistribute and src.placements != dst.placements
-        )
-        others = f", among {self.count} strategies" if self.count > 1 else ""
-        self.why = f"torch's own code takes the decision{others}; it costs {us_text(taken.us)}."
+        if sharding.needs_redistribute and src.placements != dst.placements
+    )
+    count = len(candidates)
+    others = f", among {count} strategies" if count > 1 else ""
+    why = f"torch's own code takes the decision{others}; it costs {us_text(taken.us)}."
+    return Answer(None, candidates, "torch decides", why, count, count), moves
 
 
 def _in_order(taken: Candidate, strategies: Sequence[Any] | None) -> tuple[Candidate, ...]:

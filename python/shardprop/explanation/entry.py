@@ -23,12 +23,9 @@ from ..spec_checks import check_spec
 from ..specs import make_spec
 from .explaining import explain_schema, without_torchs_log
 from .explanation import Explanation
-from .model import DecisionExplanation
 from .observing import observe
 
 __all__ = ["explain"]
-
-_LIMIT = 10
 
 
 def explain(op_or_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
@@ -51,22 +48,19 @@ def explain(op_or_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     if isinstance(op_or_fn, OpOverload):
         if not _runs_apart(op_or_fn):
             schema = _schema(op_or_fn, args, kwargs)
-            return Explanation(str(op_or_fn), [explain_schema(schema, limit=_LIMIT)])
+            return Explanation(str(op_or_fn), [explain_schema(schema)])
     elif not callable(op_or_fn):
         raise ShardpropError(
             f"Expected an op overload or something that can be called, got {op_or_fn!r}."
         )
 
-    def explain_op(schema: OpSchema) -> DecisionExplanation:
-        return explain_schema(schema, limit=_LIMIT)
-
     with without_torchs_log():
-        return Explanation(_name(op_or_fn), observe(op_or_fn, args, kwargs, explain_op))
+        return Explanation(_name(op_or_fn), observe(op_or_fn, args, kwargs, explain_schema))
 
 
 def _runs_apart(op: OpOverload) -> bool:
     """Is it a composite op without a rule of its own? Then autograd takes it apart first."""
-    return _torch.comes_apart_above(op) and op not in registry.ops_with_a_rule()
+    return _torch.comes_apart_above(op) and not registry.has_rule(op)
 
 
 def _name(function: Any) -> str:

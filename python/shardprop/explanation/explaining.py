@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import _torch
 from .._torch import DeviceMesh, DTensorSpec, OpSchema
-from ..decision import DECLINED, asked_of, refuse_fallback
+from ..decision import DECLINED, asked_of, left_to_torch
 from ..errors import ShardpropError
 from ..lists import ListQuestion, is_tensor_list
 from ..op_call import specs_of
@@ -21,12 +21,12 @@ from ..propagator import current_policy, current_terms, uncounted
 from ..question import NoStrategyError
 from ..route import Route, Who, route
 from ..rules.places import function_place
-from ..rules.rule import Rule, RuleKind
+from ..rules.rule import Rule
 from ..sizes import is_symbolic
 from .advice import advice_for
-from .asking import Answer, Asked, output_names
+from .asking import Answer, ExplainedQuestion, output_names
 from .by_rows import answer_by_rows
-from .delegated import Delegated
+from .delegated import answer_by_torch
 from .following import answer_by_following
 from .model import DecisionExplanation, OperandFacts
 from .moves import moves_of, notes_of
@@ -90,7 +90,8 @@ def explain_schema(schema: OpSchema, *, limit: int = 10) -> DecisionExplanation:
     # As torch's dispatcher asks, whatever mode the caller is in: decisions may be others there.
     with uncounted(), _torch.no_modes(), _torch.as_dispatched():
         policy = current_policy()
-        return _Subject(schema, specs, policy, route(schema, policy), limit).explanation()
+        found = route(schema, policy)
+        return _Subject(schema, specs[0].mesh, policy, found, limit).explanation()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +99,7 @@ class _Subject:
     """What is to be explained."""
 
     schema: OpSchema
-    specs: list[DTensorSpec]
+    mesh: DeviceMesh
     policy: Policy
     found: Route
     limit: int
@@ -110,8 +111,7 @@ class _Subject:
                 **self._head(), outputs=(), reason="nothing is decided", why=found.why
             )
         if found.rule is None:
-            is_known = found.declined is not None and found.facts.kind is not RuleKind.NONE
-            return self._left_to_torch((found.why,) if is_known else ())
+            return self._left_to_torch(found)
         try:
             return self._by_rule(found.rule)
         except DECLINED as error:
@@ -119,11 +119,10 @@ class _Subject:
         except Exception as error:  # what the op, its rule or torch's planner raises of itself
             return self._failed(_words(error))
         try:
-            found.rule.refuse(schema, declined)
-            refuse_fallback(schema, declined, current_terms().strict)
+            left = left_to_torch(schema, found, declined, current_terms().strict)
         except ShardpropError as error:
             return self._failed(str(error))
-        return self._left_to_torch((f"The core left this to torch: {declined}.",))
+        return self._left_to_torch(left)
 
     def _by_rule(self, rule: Rule) -> DecisionExplanation:
         asked = asked_of(self.schema, rule)
@@ -132,7 +131,7 @@ class _Subject:
         else:
             names = [tuple(each.name for each in _named(self.schema))]
         questions = [
-            Asked(question, rule, self.policy, its_names)
+            ExplainedQuestion(question, rule, self.policy, its_names)
             for question, its_names in zip(asked.questions, names, strict=True)
         ]
         answers = [self._answer(question) for question in questions]
@@ -142,13 +141,13 @@ class _Subject:
         found = [self._explained(*each) for each in zip(questions, answers, strict=True)]
         return _of_list(asked, found) if isinstance(asked, ListQuestion) else found[0]
 
-    def _answer(self, asked: Asked) -> Answer:
+    def _answer(self, asked: ExplainedQuestion) -> Answer:
         limit, rows_rule = max(self.limit, _MOST_SEARCHED), asked.rule.as_rows
         if rows_rule is None:
             return answer_by_following(asked, limit)
         return answer_by_rows(asked, rows_rule, limit)
 
-    def _explained(self, asked: Asked, answer: Answer) -> DecisionExplanation:
+    def _explained(self, asked: ExplainedQuestion, answer: Answer) -> DecisionExplanation:
         moved: tuple[Any, ...] = ()
         advice: tuple[Any, ...] = ()
         notes: tuple[str, ...] = ()
@@ -169,7 +168,9 @@ class _Subject:
             notes += ("torch refuses this op on these operands; shardprop decides it.",)
         return DecisionExplanation(
             **self._head(asked.operands, asked.names),
-            outputs=output_names(asked.question, len(rows[0].outputs) if rows else outputs),
+            outputs=output_names(
+                self.schema.op, len(rows[0].outputs) if rows else outputs, asked.question.meta
+            ),
             rows=rows,
             candidates=answer.candidates[: self.limit],
             valid=answer.valid,
@@ -194,12 +195,11 @@ class _Subject:
             named = _named(schema)
             specs = [each.meta for each in named if isinstance(each.meta, DTensorSpec)]
             names = tuple(each.name for each in named)
-        mesh: DeviceMesh = self.specs[0].mesh
         return {
             "op": str(schema.op),
             "policy": self.policy.name,
-            "mesh_shape": tuple(mesh.shape),
-            "mesh_dim_names": tuple(dim_names(mesh)),
+            "mesh_shape": tuple(self.mesh.shape),
+            "mesh_dim_names": tuple(dim_names(self.mesh)),
             "operands": tuple(_facts(name, spec) for name, spec in zip(names, specs, strict=True)),
             "who": self.found.who,
             "rule": self.found.facts,
@@ -210,27 +210,24 @@ class _Subject:
         head = self._head()
         return DecisionExplanation(**head, outputs=(), reason="no strategy", why=error, error=error)
 
-    def _left_to_torch(self, notes: tuple[str, ...]) -> DecisionExplanation:
-        head = self._head() | {"who": Who.TORCH}
+    def _left_to_torch(self, found: Route) -> DecisionExplanation:
+        head = self._head() | {"who": found.who}
+        notes = () if found.declined is None else (found.why,)
         names = [each.name for each in head["operands"]]
         try:
-            answer = Delegated(self.schema, self.found, self.policy, names)
+            answer, moves = answer_by_torch(self.schema, found, self.policy, names)
         except Exception as error:  # torch refuses the op, in its own words
-            return dataclasses.replace(self._failed(_words(error)), who=Who.TORCH, notes=notes)
-        returns = [each.name for each in _torch.function_schema(self.schema.op).returns]
-        count = len(answer.candidates[0].outputs)
-        named = len(returns) == count and all(returns)
-        numbered = ("output",) if count == 1 else tuple(f"output[{i}]" for i in range(count))
+            return dataclasses.replace(self._failed(_words(error)), who=found.who, notes=notes)
         return DecisionExplanation(
             **head,
-            outputs=tuple(map(str, returns)) if named else numbered,
+            outputs=output_names(self.schema.op, len(answer.candidates[0].outputs)),
             candidates=answer.candidates[: self.limit],
-            valid=answer.count,
-            considered=answer.count,
-            reason="torch decides",
+            valid=answer.valid,
+            considered=answer.considered,
+            reason=answer.reason,
             why=answer.why,
             notes=notes,
-            moves=answer.moves,
+            moves=moves,
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
 from ..rules.follow import candidate_costs
-from .asking import Answer, Asked
+from .asking import Answer, ExplainedQuestion
 from .model import Candidate
 from .reasons import Field, reason_for
 from .words import dim_names, placement_text, us_text
@@ -15,7 +15,7 @@ from .words import dim_names, placement_text, us_text
 __all__ = ["answer_by_following"]
 
 
-def answer_by_following(asked: Asked, limit: int) -> Answer:
+def answer_by_following(asked: ExplainedQuestion, limit: int) -> Answer:
     """The answer of a rule whose outputs follow the operands.
 
     Raises:
@@ -58,7 +58,10 @@ def answer_by_following(asked: Asked, limit: int) -> Answer:
 
 
 def _what_becomes(
-    asked: Asked, operands: Sequence[DTensorSpec], winner: Candidate, dims: Sequence[str]
+    asked: ExplainedQuestion,
+    operands: Sequence[DTensorSpec],
+    winner: Candidate,
+    dims: Sequence[str],
 ) -> tuple[str, ...]:
     """Per operand and mesh dim what the op does with the placement, so far as it is not replicated;
     alike operands of a list share a sentence."""

@@ -13,14 +13,14 @@ from ..plans import Step
 from ..query import plan
 from ..question import Choice
 from ..redistribute_plan import Plan
-from .asking import Asked
+from .asking import ExplainedQuestion
 from .model import OperandMove
 from .words import spec_text, us_text
 
 __all__ = ["move_of", "moves_of", "notes_of"]
 
 
-def moves_of(asked: Asked, choice: Choice) -> tuple[OperandMove, ...]:
+def moves_of(asked: ExplainedQuestion, choice: Choice) -> tuple[OperandMove, ...]:
     """The operands that torch's dispatcher redistributes; keyword arguments it never does."""
     maker = asked.spec_maker(choice.strided_is_order)
     operands: Sequence[DTensorSpec] = asked.operands[: asked.question.positional]

@@ -99,7 +99,7 @@ class _Observer:
     """Explains the ops that this program asks about, and answers as `propagate_sharding` does, but
     counts nothing.
 
-    An op is explained in the midst of its dispatch, where a decomposition comes apart as it does in
+    An op is explained while it is dispatched, where a decomposition comes apart as it does in
     a run. What it asks while it is decided (torch follows some decompositions by itself) is part of
     its decision.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ..rules.rule import RuleKind
+from ..rules.rule import Origin, RuleKind
 from .columns import columns, wrapped
 from .model import Candidate, DecisionExplanation, OperandMove, Rejection, Row
 from .words import named_dim, placement_text, placements_text, spec_text, us_text
@@ -19,6 +19,8 @@ _MOST_CANDIDATES = 5
 _MOST_ELEMENTS = 8
 _MOST_DECISIONS = 16
 _MOST_OF_A_LINE = 98
+
+_TORCHS = (RuleKind.FULL_MESH_STRATEGY, RuleKind.PROPAGATION_RULE)
 
 
 def decision_text(decision: DecisionExplanation, width: int) -> str:
@@ -81,7 +83,8 @@ def _head(decision: DecisionExplanation) -> Iterator[str]:
 def _rule(decision: DecisionExplanation, width: int) -> Iterator[str]:
     rule = decision.rule
     whose = {"torch": "torch's", "shardprop": "shardprop's", "registered": "registered"}
-    alone = rule.kind is RuleKind.NONE or rule.kind.startswith("torch's")
+    # The words of a kind of torch's own say so.
+    alone = rule.kind is RuleKind.NONE or (rule.kind in _TORCHS and rule.origin is Origin.TORCH)
     kind = rule.kind.value if alone else f"{rule.kind.value}, {whose[rule.origin]}"
     yield f"rule: {kind}"
     yield from wrapped(rule.where, width)

@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 from .. import _core, _torch
 from .._torch import DeviceMesh, OpOverload, TensorMeta
 from ..errors import ShardpropError
+from ..lists import is_tensor_list
 from ..op_call import placed_arguments
 from ..op_facts import op_facts
 from ..propagator import current_policy, uncounted
 from ..question import OutputMeta
 from ..route import Who, route
-from ..rules.rule import RowsRule, Rule
+from ..rules.rule import RowsRule
 from .by_rows import expand_rows
 from .by_torch import ask_torch
 from .decomposed import schema_of_sources
-from .elements import cut_into_elements, is_list_of_tensors
+from .elements import TENSORS, cut_into_elements
 from .following import follow_sources
-from .given import Given, settled
+from .given import Given
 from .layout_table import LayoutTable
 from .numbered import Numbered
 from .pricing import Pricer, pricer_of
@@ -49,8 +50,9 @@ def strategies(
     varying fastest; the set is what torch's expansion keeps for any of the sources. Where an op
     writes into an operand, that operand and the output are placed alike, but anywhere: whoever
     plans may move it beforehand. An op whose outputs follow its operands (a view, most reductions)
-    has one strategy per combination of sources, in their order, and the replicated one last; so has
-    one that torch's own code decides, and what that enumerates. A list op (foreach and fused) is
+    has one strategy per combination of sources, in their order, and the replicated one last; an
+    op that torch's own code decides has its decision for each combination, and every strategy that
+    torch enumerates for it. A list op (foreach and fused) is
     decided element by element: see `Strategies.elements`.
 
     Args:
@@ -78,15 +80,15 @@ def strategies(
     _check(op, args, kwargs, mesh, layouts)
     args, kwargs = placed_arguments(op, args, kwargs)
     table = LayoutTable() if layouts is None else layouts
-    asked = _Asked(op, mesh, pricer_of(prices), strided, table)
+    request = _Request(op, mesh, pricer_of(prices), strided, table)
     # As torch's dispatcher asks: a decomposition comes apart otherwise from outside.
     with uncounted(), _torch.as_dispatched():
-        if any(map(is_list_of_tensors, args)) and op_facts(op).is_list_op:
-            return _of_list(asked, args, kwargs, sources)
-        return _of_op(asked, args, kwargs, sources)
+        if op_facts(op).is_list_op and any(is_tensor_list(arg, TENSORS) for arg in args):
+            return _of_list(request, args, kwargs, sources)
+        return _of_op(request, args, kwargs, sources)
 
 
-class _Asked(NamedTuple):
+class _Request(NamedTuple):
     """What is asked about every element of a list op alike."""
 
     op: OpOverload
@@ -97,28 +99,24 @@ class _Asked(NamedTuple):
 
 
 def _of_op(
-    asked: _Asked, args: Sequence[Any], kwargs: Mapping[str, Any], sources: Any
+    request: _Request, args: Sequence[Any], kwargs: Mapping[str, Any], sources: Any
 ) -> Strategies:
     """The strategies of an op, or of a list op with one element."""
-    op, mesh, _, strided, table = asked
+    op, mesh, _, strided, table = request
     given = Given(op, args, kwargs, mesh)
     policy = current_policy()
     found = route(given.schema(given.replicated_specs()), policy)
     rule = found.rule
-    if found.who is Who.READ_OUT:
-        raise ShardpropError(f"{op}: Expected an op on tensors, got one that reads a number out.")
-    if found.who is Who.HANDLER:
-        raise ShardpropError(
-            f"{op}: Expected an op that is decided, got one about which nothing is: {found.why}"
-        )
+    if found.who in (Who.READ_OUT, Who.HANDLER):
+        raise ShardpropError(found.nothing_is_decided)
     try:
-        settled(given, rule or Rule())
+        given.settle(rule)
         producers = read_sources(given, sources)
         if found.who is Who.DECOMPOSITION:
             found = route(schema_of_sources(given, producers, strided), policy)
             rule = found.rule
         if rule is None:
-            numbered = ask_torch(given, found, producers)
+            numbered = ask_torch(given, found, policy, producers)
         elif rule.as_rows is None:
             numbered = follow_sources(given, rule, producers, _count(given.meta))
         else:
@@ -140,20 +138,20 @@ def _of_op(
         [table.ids(each) for each in producers],
         given.operand_metas,
         metas,
-        asked.pricer,
+        request.pricer,
     )
 
 
 def _of_list(
-    asked: _Asked, args: Sequence[Any], kwargs: Mapping[str, Any], sources: Any
+    request: _Request, args: Sequence[Any], kwargs: Mapping[str, Any], sources: Any
 ) -> Strategies:
     """The strategies of each element, in those of the first; elements that are alike share them."""
-    elements = cut_into_elements(asked.op, args, kwargs, sources)
+    elements = cut_into_elements(request.op, args, kwargs, sources)
     known: dict[object, Strategies] = {}
     found = []
     for element in elements:
         if element.key not in known:
-            known[element.key] = _of_op(asked, element.args, kwargs, element.sources)
+            known[element.key] = _of_op(request, element.args, kwargs, element.sources)
         found.append(known[element.key])
     return found[0].of_list(found)
 

@@ -9,10 +9,13 @@ import torch
 
 from .._torch import DTensor, DTensorSpec, OpOverload, TensorMeta, spec_of
 from ..errors import ShardpropError
+from ..lists import is_tensor_list
+from .sources import check_count
 
-__all__ = ["Element", "cut_into_elements", "is_list_of_tensors"]
+__all__ = ["TENSORS", "Element", "cut_into_elements"]
 
-_TENSORS = (TensorMeta, torch.Tensor, DTensorSpec)
+# What may be given in place of a tensor.
+TENSORS = (TensorMeta, torch.Tensor, DTensorSpec)
 
 
 class Element(NamedTuple):
@@ -29,13 +32,6 @@ class Element(NamedTuple):
     key: object
 
 
-def is_list_of_tensors(value: Any) -> bool:
-    """A list of tensors: not empty, and nothing else in it."""
-    if isinstance(value, TensorMeta) or not isinstance(value, (list, tuple)) or not value:
-        return False
-    return all(isinstance(item, _TENSORS) for item in value)
-
-
 def cut_into_elements(
     op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], sources: Any
 ) -> list[Element]:
@@ -44,18 +40,13 @@ def cut_into_elements(
     Raises:
         ShardpropError: the lists differ in length, or sources are not one for each operand.
     """
-    if sources is not None and not isinstance(sources, (list, tuple)):
-        raise ShardpropError(f"{op}, sources: Expected a list of layouts, got {sources!r}.")
-    lengths = [len(arg) for arg in args if is_list_of_tensors(arg)]
+    lengths = [len(arg) for arg in args if is_tensor_list(arg, TENSORS)]
     length = lengths[0]
     if any(other != length for other in lengths):
         raise ShardpropError(f"{op}: Expected lists of one length, got {lengths}.")
     counts = [_operands(arg) for arg in (*args, *kwargs.values())]
-    if sources is not None and len(sources) != sum(counts):
-        raise ShardpropError(
-            f"{op}, sources: Expected layouts (or None) for each of {sum(counts)} operands, got "
-            f"{len(sources)}."
-        )
+    if sources is not None:
+        check_count(op, sources, sum(counts))
     found = []
     for index in range(length):
         cut = tuple(_at(arg, index, length) for arg in args)
@@ -80,15 +71,13 @@ def _key(item: Any) -> object:
 
 
 def _operands(value: Any) -> int:
-    if is_list_of_tensors(value):
-        return len(value)
-    return int(isinstance(value, _TENSORS))
+    return len(value) if is_tensor_list(value, TENSORS) else int(isinstance(value, TENSORS))
 
 
 def _at(arg: Any, index: int, length: int) -> Any:
     """A list of tensors, or of a number for each of them, cut down to one."""
     numbers = isinstance(arg, (list, tuple)) and not isinstance(arg, TensorMeta)
-    if is_list_of_tensors(arg) or (numbers and len(arg) == length):
+    if is_tensor_list(arg, TENSORS) or (numbers and len(arg) == length):
         return type(arg)([arg[index]])
     return arg
 
@@ -98,7 +87,7 @@ def _of_element(
 ) -> Iterator[Any]:
     first = 0
     for place, count in enumerate(counts):
-        is_list = place < len(args) and is_list_of_tensors(args[place])
+        is_list = place < len(args) and is_tensor_list(args[place], TENSORS)
         yield from (
             sources[first + index : first + index + 1]
             if is_list

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from .. import _core
 from .._torch import Replicate
 from ..errors import ShardpropError
@@ -14,8 +12,7 @@ from ..question import NoStrategyError, Question
 from ..rules.follow import Candidate
 from ..rules.rule import Rule
 from .given import Given, Layout
-from .layout_table import LayoutTable
-from .numbered import Numbered
+from .numbered import Numbered, numbered
 
 __all__ = ["combinations", "follow_sources"]
 
@@ -32,8 +29,7 @@ def follow_sources(
     Raises:
         ShardpropError: it makes nothing of any of them; the message says why of the last.
     """
-    layouts = LayoutTable()
-    found: dict[tuple[int, ...], None] = {}
+    rows: list[list[Layout | None]] = []
     why: object = None
     for combination in combinations(given, sources):
         question = given.question(rule, combination)
@@ -42,15 +38,12 @@ def follow_sources(
         except (_core.Unsupported, NoStrategyError, ShardpropError) as reason:
             why = reason  # no way from there
             continue
-        for candidate in candidates:
-            row = _row(question, candidate, combination, outputs)
-            found[tuple(-1 if p is None else layouts.id(p) for p in row)] = None
-    if not found:
+        rows += [_row(question, each, combination, outputs) for each in candidates]
+    if not rows:
         raise ShardpropError(
             f"{given.op}: Expected a layout that its rule follows, got none: {why}"
         )
-    table = np.array([*found], np.int32).reshape(len(found), -1)
-    return Numbered(table, outputs, [layouts[i] for i in range(len(layouts))])
+    return numbered(rows, outputs)
 
 
 def combinations(given: Given, sources: Sequence[Sequence[Layout]]) -> Iterator[Sequence[Layout]]:

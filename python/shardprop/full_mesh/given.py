@@ -26,7 +26,7 @@ from ..rules.rule import Rule
 from ..spec_checks import check_spec
 from ..specs import default_shard_order, make_spec
 
-__all__ = ["Given", "Layout", "refuse_order", "settled"]
+__all__ = ["Given", "Layout", "refuse_order"]
 
 Layout = tuple[Placement, ...]
 
@@ -78,17 +78,27 @@ class Given:
             return type(item)(self._mark(x, f"{name}[{i}]") for i, x in enumerate(item))
         return item
 
-    def settle(self, rule: Rule) -> None:
-        """Find out the outputs' metadata and what counts as an operand.
+    def settle(self, rule: Rule | None) -> None:
+        """Find out the outputs' metadata and what counts as an operand, by the op's rule or, where
+        it has none, by what is common to all.
 
         Raises:
-            ShardpropError: a list of tensors that the op's rule does not look into.
-            Exception: what the op itself raises on such operands.
+            ShardpropError: operands that do not fit together, or a list of tensors that the op's
+                rule does not look into.
+            _core.Unsupported: the core does not handle this.
         """
         specs = self.replicated_specs()
         schema = self.schema(specs)
-        self._of_op = output_meta(schema)
-        question = self._asked(schema, rule)
+        try:
+            self._of_op = output_meta(schema)
+            question = self._asked(schema, rule or Rule())
+        except (ShardpropError, _core.Unsupported):
+            raise
+        except Exception as error:
+            raise ShardpropError(
+                f"{self.op}: Expected operands that fit together, got {type(error).__name__}: "
+                f"{error}"
+            ) from error
         self.meta = question.meta
         number = {id(spec): index for index, spec in enumerate(specs)}
         self._order = [number[id(operand)] for operand in question.operands]
@@ -141,24 +151,6 @@ class Given:
         """The op's schema with these layouts of the operands; None: all replicated."""
         specs = self.replicated_specs() if layouts is None else self._specs(self.in_walk(layouts))
         return self.schema(specs)
-
-
-def settled(given: Given, rule: Rule) -> Given:
-    """The arguments, with what a rule makes of them known.
-
-    Raises:
-        ShardpropError: as `Given.settle`, and where the operands do not fit together.
-        _core.Unsupported: the core does not handle this.
-    """
-    try:
-        given.settle(rule)
-    except (ShardpropError, _core.Unsupported):
-        raise
-    except Exception as error:
-        raise ShardpropError(
-            f"{given.op}: Expected operands that fit together, got {type(error).__name__}: {error}"
-        ) from error
-    return given
 
 
 def _read_tensor(item: Any, mesh: DeviceMesh, where: str) -> tuple[TensorMeta, Layout | None]:

@@ -6,14 +6,23 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from .._torch import DeviceMesh, DTensorSpec, Placement, Replicate, Shard, StridedShard, TensorMeta
+from .._torch import (
+    DeviceMesh,
+    DTensorSpec,
+    OpOverload,
+    Placement,
+    Replicate,
+    Shard,
+    StridedShard,
+    TensorMeta,
+)
 from ..errors import ShardpropError
 from ..kinds import is_partial, is_strided
 from ..spec_checks import refuse_mixed_partials
 from ..specs import make_spec
 from .given import Given, Layout, refuse_order
 
-__all__ = ["kinds_among", "read_sources"]
+__all__ = ["check_count", "kinds_among", "read_sources"]
 
 # Of an operand of which nothing is said; more are no use to anybody.
 _MOST_PLAIN_LAYOUTS = 4096
@@ -29,16 +38,24 @@ def read_sources(given: Given, sources: Any) -> list[list[Layout]]:
     operands = given.operand_metas
     if sources is None:
         sources = [None] * len(operands)
-    if not isinstance(sources, (list, tuple)) or len(sources) != len(operands):
-        got = len(sources) if isinstance(sources, (list, tuple)) else repr(sources)
-        raise ShardpropError(
-            f"{given.op}, sources: Expected layouts (or None) for each of {len(operands)} "
-            f"operands, got {got}."
-        )
+    check_count(given.op, sources, len(operands))
     return [
         _of_operand(f"{given.op}, sources[{k}]", given.mesh, meta, own, asked)
         for k, (meta, own, asked) in enumerate(zip(operands, given.own, sources, strict=True))
     ]
+
+
+def check_count(op: OpOverload, sources: Any, operands: int) -> None:
+    """Are the sources one entry for each operand?
+
+    Raises:
+        ShardpropError: no.
+    """
+    if not isinstance(sources, (list, tuple)) or len(sources) != operands:
+        got = len(sources) if isinstance(sources, (list, tuple)) else repr(sources)
+        raise ShardpropError(
+            f"{op}, sources: Expected layouts (or None) for each of {operands} operands, got {got}."
+        )
 
 
 def _of_operand(

@@ -11,7 +11,7 @@ import torch
 
 from ..notation import Notation
 
-__all__ = ["function_place", "innermost", "short_path"]
+__all__ = ["function_place", "innermost", "short_path", "unwrapped"]
 
 _OURS = Path(__file__).parents[1]
 _TORCHS = Path(torch.__file__).parent
@@ -21,15 +21,20 @@ _WRAPPERS = frozenset(str(Path(__file__).with_name(name)) for name in ("follow.p
 
 def function_place(function: Any) -> str:
     """``file:line name``, the file from torch or shardprop on if it is one of theirs."""
-    while isinstance(function, functools.partial):
-        # torch's `register_sharding` binds the program's function to one of its own.
-        function = next((a for a in function.args if callable(a)), function.func)
-    function = inspect.unwrap(function)
+    function = unwrapped(function)
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     code = getattr(function, "__code__", None)
     if code is None:
         return f"{getattr(function, '__module__', None) or 'built in'} {name}"
     return f"{short_path(code.co_filename)}:{code.co_firstlineno} {name.rpartition('.')[2]}"
+
+
+def unwrapped(function: Any) -> Any:
+    """The function that wrappers, and what binds arguments, are around."""
+    while isinstance(function, functools.partial):
+        # torch's `register_sharding` binds the program's function to one of its own.
+        function = next((a for a in function.args if callable(a)), function.func)
+    return inspect.unwrap(function)
 
 
 def innermost(function: Any) -> Any:

@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _core
 from .._torch import OpOverload, Partial, Placement, Replicate, Shard, ShardingPlaceholder
 from ..errors import ShardpropError
 from ..notation import Notation
 from ..question import Choice, OutputMeta, Question
 from .places import function_place, innermost, short_path
-from .rule import Chooser, Origin, RowsRule, declining_the_unexpected
+from .rule import Chooser, Origin, RowsRule, declining_the_unexpected, unexpected
 
 __all__ = ["P", "R", "Row", "RowFunction", "RowRule", "S", "noted", "same_row"]
 
@@ -42,8 +41,7 @@ def noted(text: str) -> RowFunction:
         try:
             return notation.rows(op, args, kwargs)
         except ShardpropError as error:
-            reason = "arguments that our rule does not expect (ShardpropError)"
-            raise _core.Unsupported(reason) from error
+            raise unexpected(error) from error
 
     return rows
 

@@ -1,7 +1,8 @@
 """What the core decides an op by: one class per kind of rule, all of them asked in one way.
 
 A rule says what it is (`RuleFacts`), which question it answers, how it is asked, and what it
-refuses. Who looks for the rule of an op is `shardprop.route`, and nobody else.
+refuses. `shardprop.route` looks for the rule of an op (inside a decomposition
+`decomposition.by_rows` does, for calls that rows alone decide).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Chooser",
     "DecompositionRule",
+    "EntryRule",
     "Origin",
     "Rows",
     "RowsRule",
@@ -34,6 +36,7 @@ __all__ = [
     "TorchRule",
     "declining_the_unexpected",
     "rule_of_entry",
+    "unexpected",
 ]
 
 _T = TypeVar("_T")
@@ -102,13 +105,12 @@ class Rule:
         kind: How it comes to its answer.
         origin: Whose it is.
         by_element: A list op is decided element by element.
-        is_torchs_entry: It stands in torch's registry of single-dim rules, so torch's checks before
-            it asks such a rule are made, too.
+        is_torchs_entry: It stands in torch's registry of single-dim rules.
         refused_by_torch: torch refuses the op on these operands; the core decides it nevertheless.
     """
 
     kind: ClassVar[RuleKind]
-    origin: ClassVar[Origin]
+    origin: Origin
     by_element: ClassVar[bool] = True
     is_torchs_entry: ClassVar[bool] = False
     refused_by_torch: bool = False
@@ -127,8 +129,6 @@ class Rule:
         Raises:
             AssertionError: torch's own, where the metadata has not as many outputs as the op.
         """
-        if self.is_torchs_entry:
-            _torch.validate_meta_count(schema, meta)
 
     def question(self, schema: OpSchema, meta: OutputMeta) -> Question:
         """What an op asks that is not decided element by element; `meta` is that of its outputs.
@@ -137,12 +137,7 @@ class Rule:
             AssertionError: as `check`.
             ValueError: torch's own, where it looks for a mesh and no operand has one.
         """
-        if not self.is_torchs_entry:
-            return question_of(schema, meta)
-        _torch.validate_meta_count(schema, meta)
-        first = schema.args_schema[0] if schema.args_schema else None
-        mesh = first.mesh if isinstance(first, DTensorSpec) else _torch.mesh_of(schema)
-        return question_of(schema, meta, mesh)
+        return question_of(schema, meta)
 
     def choose(self, question: Question, chooser: Chooser) -> Choice:
         """The answer to a question.
@@ -242,11 +237,25 @@ class RowsRule(Rule):
         return chooser.choose(question, self)
 
 
-class TorchRule(RowsRule):
-    """An entry of torch's registry of single-dim rules."""
+class EntryRule(RowsRule):
+    """A rule that stands in torch's registry of single-dim rules."""
 
-    origin = Origin.TORCH
     is_torchs_entry = True
+
+    def check(self, schema: OpSchema, meta: OutputMeta) -> None:
+        """See `Rule.check`."""
+        _torch.validate_meta_count(schema, meta)
+
+    def question(self, schema: OpSchema, meta: OutputMeta) -> Question:
+        """See `Rule.question`."""
+        _torch.validate_meta_count(schema, meta)
+        first = schema.args_schema[0] if schema.args_schema else None
+        mesh = first.mesh if isinstance(first, DTensorSpec) else _torch.mesh_of(schema)
+        return question_of(schema, meta, mesh)
+
+
+class TorchRule(EntryRule):
+    """An entry that is torch's own, or that a program put there by torch's functions."""
 
     def __init__(self, entry: Any) -> None:
         self.entry = entry
@@ -254,10 +263,9 @@ class TorchRule(RowsRule):
         self.allow_uneven_sharding = entry.allow_uneven_sharding
         self.allow_unbacked_sharding = entry.allow_unbacked_sharding
         self.accepts = getattr(entry, "full_mesh_strategy_filter", None)
-        # Others may look at what no key knows of. (A wrapper around a rule of torch's may call
-        # itself after it; where its code is, it cannot.)
-        home: str = getattr(entry.func, "__globals__", {}).get("__name__", "")
-        self.has_fixed_code = home.startswith(_torch.OPS_PACKAGE + ".")
+        is_torchs = _torch.came_with_torch(entry.func)
+        self.origin = Origin.TORCH if is_torchs else Origin.REGISTERED
+        self.has_fixed_code = is_torchs  # others may look at what no key knows of
 
     def rows_of(
         self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta
@@ -329,5 +337,9 @@ def declining_the_unexpected(function: Callable[..., _T], *given: Any) -> _T:
     except (_core.RuleError, ShardpropError):
         raise
     except _UNEXPECTED as error:
-        reason = f"arguments that our rule does not expect ({type(error).__name__})"
-        raise _core.Unsupported(reason) from error
+        raise unexpected(error) from error
+
+
+def unexpected(error: Exception) -> _core.Unsupported:
+    """Why a rule of ours declines a call whose arguments it is not written for."""
+    return _core.Unsupported(f"arguments that our rule does not expect ({type(error).__name__})")

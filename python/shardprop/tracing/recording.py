@@ -16,7 +16,7 @@ import torch
 
 from .. import _torch, observation
 from .._torch import DTensorSpec, MovedOperand, OpOverload
-from ..observation import Asked
+from ..observation import Observed
 from ..policy import Policy
 from ..propagator import current_policy
 from .places import is_users
@@ -28,7 +28,7 @@ __all__ = ["Decided", "Moved", "Recording", "begin", "end"]
 class Decided(NamedTuple):
     """A decision, as it was seen."""
 
-    asked: Asked
+    asked: Observed
     spot: Spot
     policy: Policy
 
@@ -103,7 +103,7 @@ def end(recording: Recording) -> None:
             _where = Whereabouts()  # what the old one holds of the program goes
 
 
-def _on_decision(asked: Asked) -> None:
+def _on_decision(asked: Observed) -> None:
     event = Decided(asked, _where.here(asked.schema.op), current_policy())
     for recording in _open:
         recording.add(event)

@@ -243,6 +243,7 @@ def _difference(before: Stats, after: Stats) -> Stats:
         decisions=after.decisions - before.decisions,
         delegated=_more(before.delegated, after.delegated),
         fallbacks=_more(before.fallbacks, after.fallbacks),
+        refused=_more(before.refused, after.refused),
         strided_operands=after.strided_operands - before.strided_operands,
         strided_fallbacks=after.strided_fallbacks - before.strided_fallbacks,
         seconds=after.seconds - before.seconds,

@@ -81,14 +81,14 @@ def kind_of_rule(op: _torch.OpOverload, which: Which) -> str:
     found = route_of(op)
     rule = None if found.rule is None else found.rule.as_rows
     if rule is not None and rule.is_torchs_entry:
-        is_torchs = rule.origin is Origin.TORCH and rule.has_fixed_code
+        is_torchs = rule.origin is Origin.TORCH
         return "torch single-dim rule" if is_torchs else "registered rule"
     if which == "active" and found.who in (Who.CORE, Who.READ_OUT):
         return "own rule"
     way = registry.torchs_way(op)
     if way is not TorchsWay.DECOMPOSITION:
-        is_torchs = found.who is Who.CORE or way is TorchsWay.PROPAGATION_RULE
-        is_torchs |= registry.has_own_full_mesh_strategy(op)
+        function = registry.rule_function(op)
+        is_torchs = function is not None and _torch.came_with_torch(function)
         return f"torch {way.value}" if is_torchs else "registered rule"
     return "decomposition" if _torch.has_decomposition(op) else "none"
 

@@ -9,6 +9,7 @@ import torch
 
 from .. import _torch
 from .._torch import OpOverload
+from ..op_facts import op_facts
 from .calls import Call
 from .partials import Untestable
 
@@ -76,7 +77,7 @@ class Executable:
         self._written_by_alias = {
             alias: arguments.get(name, []) for name, aliases in written.items() for alias in aliases
         }
-        self._rewrites = _torch.argument_rewrites(call.op)
+        self._rewrites = op_facts(call.op).rewrites
 
     def _without_tensors(self, value: Any) -> Any:
         """An argument with a slot for each tensor, which becomes an operand."""

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from .. import registry
 from .._torch import OpOverload, Partial, Placement, Replicate, Shard, StridedShard, function_schema
+from ..op_facts import op_facts
 from . import alone
 from .calls import Call
 
@@ -113,7 +113,7 @@ def _is_sum_of_flags(tensor: torch.Tensor, layout: Sequence[Any] | None) -> bool
 
 
 def _size_argument(op: OpOverload) -> int | None:
-    positions = registry.shape_arguments(op)
+    positions = op_facts(op).rewrites.positions
     if len(positions) > 1:  # a stride as well: what it is on a rank is torch's to say
         raise _Unwritable
     return positions[0] if positions else None

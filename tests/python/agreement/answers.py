@@ -18,7 +18,7 @@ from shardprop import ShardpropError, _torch, observation
 from shardprop.explanation.explaining import explain_schema
 from shardprop.explanation.model import DecisionExplanation
 from shardprop.full_mesh.table import Strategies, Strategy
-from shardprop.observation import Asked
+from shardprop.observation import Observed
 from shardprop.op_call import specs_of
 from shardprop.op_facts import op_facts
 from shardprop.operands import operands_of
@@ -31,7 +31,7 @@ from ..parity.sketch import leaves, map_leaves
 from ..quiet import quiet
 from .questions import Question
 
-__all__ = ["Disagreement", "disagreements", "moves_of_run", "plain", "run"]
+__all__ = ["Disagreement", "disagreements", "moves_of_both", "plain"]
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class _Seen(Exception):
     """Ends an op as soon as it is decided."""
 
 
-def run(question: Question) -> Asked | None:
+def _run(question: Question) -> Observed | None:
     """What torch's dispatcher asks when the op is called with DTensors, and what it is answered;
     None where it asks nothing. Nothing is executed."""
-    seen: list[Asked] = []
+    seen: list[Observed] = []
 
-    def look(asked: Asked) -> None:
+    def look(asked: Observed) -> None:
         seen.append(asked)
         raise _Seen
 
@@ -87,8 +87,29 @@ def _dtensor(spec: DTensorSpec) -> torch.Tensor:
     return _torch.dtensor_of(local, spec)
 
 
-def moves_of_run(asked: Asked) -> dict[str, tuple[Any, Any]]:
-    """From where to where each operand is redistributed, by name."""
+Moves = dict[str, tuple[Any, Any]]
+
+
+def moves_of_both(asked: Observed, explained: DecisionExplanation) -> tuple[Moves, Moves]:
+    """From where to where each operand is redistributed by name, in the run and as explained.
+
+    Nothing where a handler of torch's moves operands by itself. Of a list op an explanation shows
+    an element of each kind.
+    """
+    if _torch.handler_around_propagation(asked.schema.op) is not None:
+        return {}, {}
+    kinds = explained.elements or (explained,)
+    shown = {operand.name for kind in kinds for operand in kind.operands}
+    ran = {name: move for name, move in _moves_of_run(asked).items() if name in shown}
+    told = {
+        move.name: (tuple(move.src.placements), tuple(move.dst.placements))
+        for kind in kinds
+        for move in kind.moves
+    }
+    return ran, told
+
+
+def _moves_of_run(asked: Observed) -> Moves:
     answer, schema = asked.answer, asked.schema
     if answer is None or not answer.needs_redistribute:
         return {}
@@ -102,14 +123,15 @@ def moves_of_run(asked: Asked) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def disagreements(question: Question) -> Iterator[Disagreement]:
+def disagreements(question: Question) -> list[Disagreement] | None:
     """Everything that the run, `propagate`, `strategies` and `explain` do not agree about.
 
-    Nothing where torch's dispatcher asks about no op, or about another one in its place.
+    None where torch's dispatcher asks about no op, or about another one in its place, so that there
+    is nothing to compare.
     """
-    asked = run(question)
+    asked = _run(question)
     if asked is None or asked.schema.op is not question.op:
-        return
+        return None
     if _torch.handler_around_propagation(question.op) is not None:
         # It may have moved operands before it asked: what it asked is the question.
         question = replace(question, args=asked.schema.args_schema)
@@ -117,9 +139,11 @@ def disagreements(question: Question) -> Iterator[Disagreement]:
         told = _propagate(question)
         explained = explain_schema(asked.schema)
         listed = _strategies(question)
-    for what, run_says, other in _differing(question, asked, told, explained, listed):
-        if plain(run_says) != plain(other):
-            yield Disagreement(question, what, run_says, other)
+    return [
+        Disagreement(question, what, run_says, other)
+        for what, run_says, other in _differing(asked, told, explained, listed)
+        if plain(run_says) != plain(other)
+    ]
 
 
 def plain(value: Any) -> Any:
@@ -154,17 +178,16 @@ def _strategies(question: Question) -> Strategies | ShardpropError:
 
 
 def _differing(
-    question: Question,
-    asked: Asked,
+    asked: Observed,
     told: Decision | ShardpropError,
     explained: DecisionExplanation,
     listed: Strategies | ShardpropError,
 ) -> Iterator[tuple[str, object, object]]:
     """What is to be equal: what it is, what the run says, what another says."""
-    refused = None if asked.error is None else f"{asked.error}"
-    if asked.error is not None or isinstance(told, ShardpropError) or explained.error is not None:
-        yield "propagate refuses", bool(refused), isinstance(told, ShardpropError) or told
-        yield "explain refuses", bool(refused), explained.error is not None
+    refused = asked.error is not None
+    if refused or isinstance(told, ShardpropError) or explained.error is not None:
+        yield "propagate refuses", refused, isinstance(told, ShardpropError)
+        yield "explain refuses", refused, explained.error is not None
         return
     answer = asked.answer
     assert answer is not None
@@ -178,11 +201,7 @@ def _differing(
     yield "who, by explain", told.who, explained.who
     yield "rule", told.rule, explained.rule
     yield "refused by torch", told.refused_by_torch, explained.refused_by_torch
-    if not op_facts(question.op).returns_tensors:
-        # Nothing comes back: the outputs are the operands that the op writes into, which are first.
-        yield "outputs of propagate", told.operands[: len(told.outputs)], told.outputs
-    else:
-        yield "outputs of propagate", output_placements(answer), told.outputs
+    yield "outputs of propagate", output_placements(answer), told.outputs
     if told.who is Who.READ_OUT:
         return
     yield from _of_explanation(asked, told, explained)
@@ -193,18 +212,9 @@ def _differing(
 
 
 def _of_explanation(
-    asked: Asked, told: Decision, explained: DecisionExplanation
+    asked: Observed, told: Decision, explained: DecisionExplanation
 ) -> Iterator[tuple[str, object, object]]:
-    kinds = explained.elements or (explained,)
-    operands = {operand.name for kind in kinds for operand in kind.operands}
-    moved = {
-        move.name: (tuple(move.src.placements), tuple(move.dst.placements))
-        for kind in kinds
-        for move in kind.moves
-    }
-    if _torch.handler_around_propagation(asked.schema.op) is None:
-        ran = {name: move for name, move in moves_of_run(asked).items() if name in operands}
-        yield "moves of explain", ran, moved
+    yield "moves of explain", *moves_of_both(asked, explained)
     yield "cost of explain", told.cost, explained.total_us
     if explained.alike == 1 and not explained.elements:
         winner = explained.candidates[0]

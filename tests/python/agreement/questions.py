@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,9 @@ from ..parity.sketch import Problem, Sketch, map_leaves
 from ..specs import P, R, S
 from .samples import problems_of
 
-__all__ = ["MESHES", "Question", "questions_of"]
+__all__ = ["Question", "question_of"]
 
-MESHES = ((4,), (2, 2))
+_MESHES = ((4,), (2, 2))
 
 
 @dataclass(frozen=True)
@@ -90,28 +90,23 @@ def _takes_long(problem: Problem) -> bool:
     return is_tried and len(problem.sketches()) > _MOST_TRIED
 
 
-def questions_of(
-    op: OpOverload, mesh_of: Callable[..., DeviceMesh], most: int | None
-) -> Iterator[Question]:
-    """Questions about an op, always the same ones.
+def question_of(op: OpOverload, mesh_of: Callable[..., DeviceMesh]) -> Question | None:
+    """A question about an op, drawn from all there are, always the same one; None if there is none.
 
-    Args:
-        op: The op.
-        mesh_of: Makes a mesh.
-        most: How many, drawn from all there are; None for all.
+    `mesh_of` makes a mesh.
     """
     rng = random.Random(str(op))
     drawn = [
         (problem, mesh_of(*shape), way)
         for problem in problems_of(op)
         if not _takes_long(problem)
-        for shape in MESHES
+        for shape in _MESHES
         for way in _Layouts.WAYS
     ]
-    if most is not None and most < len(drawn):
-        drawn = rng.sample(drawn, most)
-    for problem, mesh, way in drawn:
-        yield _laid_out(problem, mesh, _Layouts(way, mesh, rng))
+    if not drawn:
+        return None
+    problem, mesh, way = rng.choice(drawn)
+    return _laid_out(problem, mesh, _Layouts(way, mesh, rng))
 
 
 def _laid_out(problem: Problem, mesh: DeviceMesh, layouts: _Layouts) -> Question:

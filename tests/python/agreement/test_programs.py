@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,9 +15,9 @@ from torch.distributed.tensor.experimental import implicit_replication
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import shardprop
-from shardprop import _torch, observation
+from shardprop import observation
 from shardprop.explanation.model import DecisionExplanation
-from shardprop.observation import Asked
+from shardprop.observation import Observed
 from shardprop.operands import operands_of
 from shardprop.outputs import output_placements
 from shardprop.route import Who
@@ -25,15 +25,9 @@ from shardprop.route import Who
 from ..programs import llama, test_moe, test_vision
 from ..programs.world import mesh_of, seeded, spread, tokens
 from ..specs import R, S
-from .answers import moves_of_run, plain
+from .answers import moves_of_both, plain
 
 Call = Callable[[], Any]
-
-
-@pytest.fixture(autouse=True)
-def enabled() -> Iterator[None]:
-    with shardprop.enabled():
-        yield
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, out: Tensor, *, causal: bool) -> Tensor:
@@ -114,23 +108,27 @@ def test_explained_beforehand(name: str) -> None:
     assert explained and explained[-1].error is None
     ran = decided_by(lambda: function(*args))
     places = []
+    seen: set[int] = set()
     for asked in ran:
         fitting = [i for i, told in enumerate(explained) if says_the_same(asked, told)]
-        alike = [told for told in explained if told.op == str(asked.schema.op)]
-        assert fitting, f"{asked.schema}\n  -> {asked.answer}\nexplained as {alike}"
+        assert fitting, (
+            f"{asked.schema}\n  -> {asked.answer}\nexplained as "
+            f"{[told for told in explained if told.op == str(asked.schema.op)]}"
+        )
         places.append(fitting[0])
+        seen.update(fitting)
     first = [*dict.fromkeys(places)]
     assert first == sorted(first), "the run decides in another order"
-    unseen = [told for told in explained if not any(says_the_same(asked, told) for asked in ran)]
+    unseen = [told for place, told in enumerate(explained) if place not in seen]
     assert not unseen, "explained, but not decided in the run"
 
 
-def decided_by(run: Call) -> list[Asked]:
+def decided_by(run: Call) -> list[Observed]:
     """What a run asks, its caches being cold."""
-    seen: list[Asked] = []
+    seen: list[Observed] = []
     look = seen.append
     shardprop.clear_caches()
-    observation.add(seen.append)
+    observation.add(look)
     try:
         run()
     finally:
@@ -138,7 +136,7 @@ def decided_by(run: Call) -> list[Asked]:
     return seen
 
 
-def says_the_same(asked: Asked, told: DecisionExplanation) -> bool:
+def says_the_same(asked: Observed, told: DecisionExplanation) -> bool:
     """Is this the explanation of what was decided?"""
     schema, answer = asked.schema, asked.answer
     if told.op != str(schema.op) or answer is None:
@@ -155,15 +153,9 @@ def says_the_same(asked: Asked, told: DecisionExplanation) -> bool:
         return False
     if (asked.outcome is None) is (told.who is Who.TORCH):
         return False
-    moves = {
-        move.name: (tuple(move.src.placements), tuple(move.dst.placements))
-        for kind in kinds
-        for move in kind.moves
-    }
-    if _torch.handler_around_propagation(schema.op) is None:
-        ran = {name: move for name, move in moves_of_run(asked).items() if name in operands}
-        if plain(moves) != plain(ran):
-            return False
+    ran, moves = moves_of_both(asked, told)
+    if plain(ran) != plain(moves):
+        return False
     decision = shardprop.propagate(schema.op, *schema.args_schema, **schema.kwargs_schema)
     if told.total_us != decision.cost or told.who is not decision.who:
         return False

@@ -112,7 +112,7 @@ BAD: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "keywords": (RELU, (M,), {"kwargs": [1]}, "kwargs: Expected a dict"),
     "lists": (aten._foreach_add.List, ([M], [M, M]), {}, "Expected lists of one length, got"),
     "no list of tensors": (aten._foreach_add.List, (M, M), {}, "self: Expected a list of tensors"),
-    "reads out": (aten._local_scalar_dense.default, (meta_of(()),), {}, "reads a number out"),
+    "reads out": (aten._local_scalar_dense.default, (meta_of(()),), {}, "an op that is decided"),
     "no rule": (aten.nonzero.default, (M,), {}, "aten.nonzero.default: Expected"),
     "misfit": (
         aten.mm.default,
