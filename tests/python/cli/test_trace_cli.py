@@ -89,21 +89,21 @@ def test_the_report_comes_however_the_script_ends(
     assert "runpy" not in done.stderr, "the frames are the script's"
 
 
-@pytest.mark.parametrize(
-    "last",
-    [
-        "torch.distributed.distributed_c10d.destroy_process_group()",
-        "import os; os.mkdir('elsewhere'); os.chdir('elsewhere')",
-        "import os; sys.stdout = open(os.devnull, 'w')",
-    ],
-    ids=["group", "folder", "stdout"],
-)
+LEAVES_BEHIND = """
+import os
+torch.distributed.distributed_c10d.destroy_process_group()
+os.mkdir("elsewhere")
+os.chdir("elsewhere")
+sys.stdout = open(os.devnull, "w")
+"""
+
+
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
 def test_the_report_comes_whatever_the_script_leaves_behind(
-    tmp_path: Path, last: str, options: tuple[str, ...]
+    tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     wanted = ("--fake-ranks", "4", "--json-file", "a.json", *options)
-    done = trace(tmp_path, SCRIPT + last + "\n", *wanted)
+    done = trace(tmp_path, SCRIPT + LEAVES_BEHIND, *wanted)
     assert done.returncode == 0, done.stderr
     written = json.loads((tmp_path / "a.json").read_text())
     assert written["schema"] == "shardprop/trace/1"

@@ -17,13 +17,14 @@ from .oracle import shardprop_decide, torch_decide
 from .registry import Rule
 from .resized import resizings
 
-CASES = 150
+# Of the cases of a parity run, since each is asked with several sizes.
+SHARE = 0.075
 SIZES_EACH = 10
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_answers_for_other_sizes_equal_torchs(
-    part: int, parity_seed: int, monkeypatch: pytest.MonkeyPatch
+    part: int, parity_cases: int, parity_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searched: list[object] = []
 
@@ -34,7 +35,7 @@ def test_answers_for_other_sizes_equal_torchs(
     answer = held.answer
     monkeypatch.setattr(held, "answer", counting)
     asked = 0
-    for index in range(part, CASES, 2):
+    for index in range(part, int(SHARE * parity_cases), 2):
         rng = random.Random(f"resized:{parity_seed}:{index}")
         case = draw_op(rng, pick_op(rng, DEFAULT, Rule.SINGLE_DIM), DEFAULT)
         for other in resizings(case, rng, SIZES_EACH):

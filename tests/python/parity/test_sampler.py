@@ -10,10 +10,10 @@ from .coverage import ops_without_calls
 from .layouts import Kind
 from .op_choice import UNREACHABLE
 from .oracle import torch_decide
-from .redistribute_cases import pair_at, torch_answer
 from .registry import Form, single_dim_entries
 
-_COUNT = 300
+# Of the cases of a parity run.
+_SHARE = 0.15
 
 
 def test_every_op_can_be_drawn_or_has_a_reason_why_not() -> None:
@@ -30,20 +30,13 @@ def test_a_case_is_drawn_the_same_way_again() -> None:
     ]
 
 
-def test_torch_agrees_with_itself() -> None:
+def test_torch_agrees_with_itself(parity_cases: int) -> None:
     """Fresh planner caches make torch's answer independent of what it decided before."""
-    cases = [case_at(Draw(7), i) for i in range(_COUNT)]
+    cases = [case_at(Draw(7), i) for i in range(int(_SHARE * parity_cases))]
     first = [torch_decide(case) for case in cases]
     again = [torch_decide(case) for case in reversed(cases)][::-1]
     differing = [case.name for case, a, b in zip(cases, first, again, strict=True) if a != b]
     assert differing == []
-
-
-def test_torch_agrees_with_itself_on_redistributions() -> None:
-    pairs = [pair_at(7, i) for i in range(_COUNT)]
-    first = [torch_answer(pair) for pair in pairs]
-    again = [torch_answer(pair) for pair in reversed(pairs)][::-1]
-    assert first == again
 
 
 @pytest.fixture(scope="module")
