@@ -1,8 +1,8 @@
 // A cost model as Python holds it.
 #pragma once
 
-#include "cost_model.h"
-#include "plan_bound.h"
+#include "optimal/cost_model.h"
+#include "optimal/plan_bound.h"
 
 namespace shardprop::bindings {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "pricer.h"
+#include "search/pricer.h"
 
 namespace shardprop::bindings {
 namespace {

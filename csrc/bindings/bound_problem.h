@@ -8,7 +8,7 @@
 
 #include "decode.h"
 #include "register.h"
-#include "symbolic.h"
+#include "search/symbolic.h"
 
 namespace shardprop::bindings {
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "layout.h"
-#include "problem.h"
-#include "redistribute.h"
-#include "rule.h"
+#include "layout/layout.h"
+#include "rule/rule.h"
+#include "search/problem.h"
+#include "torch_plan/redistribute.h"
 
 namespace shardprop::bindings {
 

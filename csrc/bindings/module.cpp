@@ -2,12 +2,12 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "cost_model.h"
 #include "decode.h"
-#include "graph_search.h"
-#include "plan_space.h"
+#include "optimal/cost_model.h"
+#include "optimal/plan_space.h"
 #include "register.h"
-#include "rule.h"
+#include "rule/rule.h"
+#include "torch_plan/graph_search.h"
 
 namespace py = pybind11;
 using namespace shardprop;

@@ -3,7 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include "mesh.h"
+#include "layout/mesh.h"
 
 namespace shardprop::bindings {
 

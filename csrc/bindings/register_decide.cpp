@@ -3,8 +3,8 @@
 
 #include "bound_problem.h"
 #include "register.h"
-#include "search.h"
-#include "symbolic.h"
+#include "search/search.h"
+#include "search/symbolic.h"
 
 namespace shardprop::bindings {
 namespace {

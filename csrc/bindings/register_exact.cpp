@@ -3,8 +3,8 @@
 
 #include "bound_cost_model.h"
 #include "bound_problem.h"
-#include "exact_plan.h"
-#include "exact_search.h"
+#include "optimal/exact_plan.h"
+#include "optimal/exact_search.h"
 #include "register.h"
 
 namespace shardprop::bindings {

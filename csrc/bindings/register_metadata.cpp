@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "meta_call.h"
+#include "metadata/meta_call.h"
 #include "register.h"
 
 namespace py = pybind11;

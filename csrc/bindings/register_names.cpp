@@ -7,12 +7,12 @@
 #include <span>
 
 #include "bound_problem.h"
-#include "cost_model.h"
-#include "meta_call.h"
-#include "meta_params.h"
-#include "plan_moves.h"
-#include "redistribute.h"
+#include "metadata/meta_call.h"
+#include "metadata/meta_params.h"
+#include "optimal/cost_model.h"
+#include "optimal/plan_moves.h"
 #include "register.h"
+#include "torch_plan/redistribute.h"
 
 namespace shardprop::bindings {
 namespace {

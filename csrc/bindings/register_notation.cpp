@@ -3,8 +3,8 @@
 #include <pybind11/stl.h>
 
 #include "decode.h"
-#include "notation.h"
-#include "notation_rows.h"
+#include "notation/notation.h"
+#include "notation/notation_rows.h"
 #include "register.h"
 
 namespace shardprop::bindings {

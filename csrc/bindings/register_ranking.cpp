@@ -2,8 +2,8 @@
 #include <pybind11/stl.h>
 
 #include "bound_problem.h"
-#include "ranking.h"
 #include "register.h"
+#include "search/ranking.h"
 
 namespace shardprop::bindings {
 namespace {

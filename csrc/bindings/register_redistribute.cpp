@@ -5,11 +5,11 @@
 #include <span>
 
 #include "decode.h"
-#include "greedy.h"
-#include "redistribute.h"
+#include "layout/set_order.h"
 #include "register.h"
-#include "set_order.h"
-#include "transition.h"
+#include "torch_plan/greedy.h"
+#include "torch_plan/redistribute.h"
+#include "torch_plan/transition.h"
 
 namespace shardprop::bindings {
 namespace {

@@ -2,9 +2,9 @@
 #include <pybind11/pybind11.h>
 
 #include "bound_problem.h"
-#include "region.h"
 #include "register.h"
-#include "search.h"
+#include "search/region.h"
+#include "search/search.h"
 
 namespace shardprop::bindings {
 namespace {

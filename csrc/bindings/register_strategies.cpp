@@ -6,9 +6,9 @@
 
 #include "bound_cost_model.h"
 #include "bound_problem.h"
-#include "price_table.h"
+#include "optimal/price_table.h"
 #include "register.h"
-#include "strategy_table.h"
+#include "search/strategy_table.h"
 
 namespace shardprop::bindings {
 namespace {

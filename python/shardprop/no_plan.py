@@ -8,7 +8,7 @@ from ._torch import DTensorSpec, OpOverload
 
 __all__ = ["why_no_plan", "why_no_strategy"]
 
-# kMaxPicoseconds of csrc/core/cost_model.h, in minutes.
+# kMaxPicoseconds of csrc/core/optimal/cost_model.h, in minutes.
 _LONGEST_STEP = f"{2**50 * 1e-12 / 60:.1f} minutes"
 
 

@@ -3,8 +3,8 @@
 
 #include <random>
 
-#include "cost_model.h"
-#include "redistribute.h"
+#include "optimal/cost_model.h"
+#include "torch_plan/redistribute.h"
 
 namespace shardprop::testing {
 

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "problem.h"
+#include "search/problem.h"
 
 namespace shardprop::testing {
 

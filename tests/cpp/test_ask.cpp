@@ -3,12 +3,12 @@
 #include <set>
 #include <vector>
 
-#include "ask.h"
 #include "check.h"
-#include "enumerate.h"
 #include "random_problem.h"
-#include "region.h"
-#include "search.h"
+#include "rule/ask.h"
+#include "search/enumerate.h"
+#include "search/region.h"
+#include "search/search.h"
 
 using namespace shardprop;
 

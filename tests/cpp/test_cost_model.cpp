@@ -1,7 +1,7 @@
 #include <limits>
 
 #include "check.h"
-#include "cost_model.h"
+#include "optimal/cost_model.h"
 #include "random_layouts.h"
 
 using namespace shardprop;

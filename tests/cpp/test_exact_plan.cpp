@@ -1,5 +1,5 @@
 #include "check.h"
-#include "exact_plan.h"
+#include "optimal/exact_plan.h"
 #include "random_layouts.h"
 
 using namespace shardprop;

@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "check.h"
-#include "enumerate.h"
-#include "exact_plan.h"
-#include "exact_prices.h"
+#include "optimal/exact_plan.h"
+#include "optimal/exact_prices.h"
 #include "random_layouts.h"
 #include "random_problem.h"
+#include "search/enumerate.h"
 
 using namespace shardprop;
 

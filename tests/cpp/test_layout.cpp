@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "check.h"
-#include "layout.h"
+#include "layout/layout.h"
 
 using namespace shardprop;
 

@@ -2,9 +2,9 @@
 #include <vector>
 
 #include "check.h"
-#include "meta_call.h"
-#include "meta_layout.h"
-#include "tensor_meta.h"
+#include "metadata/meta_call.h"
+#include "metadata/meta_layout.h"
+#include "metadata/tensor_meta.h"
 
 using namespace shardprop;
 

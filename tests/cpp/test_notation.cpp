@@ -1,5 +1,5 @@
 #include "check.h"
-#include "notation.h"
+#include "notation/notation.h"
 
 using namespace shardprop;
 

@@ -1,5 +1,5 @@
 #include "check.h"
-#include "notation_rows.h"
+#include "notation/notation_rows.h"
 
 using namespace shardprop;
 

@@ -1,5 +1,5 @@
 #include "check.h"
-#include "price_table.h"
+#include "optimal/price_table.h"
 #include "random_layouts.h"
 
 using namespace shardprop;

@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "random_problem.h"
-#include "ranking.h"
+#include "search/ranking.h"
 
 using namespace shardprop;
 

@@ -1,7 +1,7 @@
 #include "check.h"
-#include "greedy.h"
-#include "redistribute.h"
-#include "transition.h"
+#include "torch_plan/greedy.h"
+#include "torch_plan/redistribute.h"
+#include "torch_plan/transition.h"
 
 using namespace shardprop;
 

@@ -1,12 +1,12 @@
 #include <algorithm>
 
 #include "check.h"
-#include "enumerate.h"
-#include "pricer.h"
 #include "random_problem.h"
-#include "region.h"
-#include "search.h"
-#include "transition.h"
+#include "search/enumerate.h"
+#include "search/pricer.h"
+#include "search/region.h"
+#include "search/search.h"
+#include "torch_plan/transition.h"
 
 using namespace shardprop;
 

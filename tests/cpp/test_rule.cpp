@@ -1,5 +1,5 @@
 #include "check.h"
-#include "rule.h"
+#include "rule/rule.h"
 
 using namespace shardprop;
 

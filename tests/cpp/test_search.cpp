@@ -1,9 +1,9 @@
 #include <cstdlib>
 
 #include "check.h"
-#include "enumerate.h"
 #include "random_problem.h"
-#include "search.h"
+#include "search/enumerate.h"
+#include "search/search.h"
 
 namespace shardprop::testing {
 

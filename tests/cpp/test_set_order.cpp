@@ -1,5 +1,5 @@
 #include "check.h"
-#include "set_order.h"
+#include "layout/set_order.h"
 
 using namespace shardprop;
 

@@ -1,5 +1,5 @@
 #include "check.h"
-#include "strategy_table.h"
+#include "search/strategy_table.h"
 
 using namespace shardprop;
 

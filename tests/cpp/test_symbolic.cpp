@@ -1,9 +1,9 @@
 #include "check.h"
-#include "pricer.h"
 #include "random_problem.h"
-#include "rivals.h"
-#include "search.h"
-#include "symbolic.h"
+#include "search/pricer.h"
+#include "search/rivals.h"
+#include "search/search.h"
+#include "search/symbolic.h"
 
 using namespace shardprop;
 

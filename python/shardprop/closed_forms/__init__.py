@@ -1,7 +1,7 @@
 """Output metadata in closed form: what torch would find by running an op on fake tensors.
 
-A table says which family an op is of; the families are C++ (csrc/core/meta_families.h). An answer
-is exactly torch's, down to strides and containers; whatever a family is not sure of it declines,
+A table says which family an op is of; the families are C++ (csrc/core/metadata). An answer is
+exactly torch's, down to strides and containers; whatever a family is not sure of it declines,
 errors among them, for torch to answer or to word.
 """
 

@@ -37,7 +37,7 @@ class Form:
     """What gives the metadata of one op.
 
     Attributes:
-        family: The name of a function in csrc/core/meta_families.h.
+        family: The name of a function in csrc/core/metadata/meta_families.h.
         params: What that family wants to know about the op, in its order.
         each_element: The op takes lists, and does to every element what the family does.
         returns_nothing: The op writes into its operands and returns None.

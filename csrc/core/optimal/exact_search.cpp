@@ -1,0 +1,250 @@
+#include "optimal/exact_search.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+
+#include "optimal/exact_prices.h"
+#include "search/enumerate.h"
+#include "search/filter.h"
+
+namespace shardprop {
+namespace {
+
+class Search {
+ public:
+  Search(const Problem& problem, const ExactTerms& terms)
+      : problem_(problem),
+        terms_(terms),
+        classes_(problem),
+        filter_(problem),
+        chosen_(problem.mesh.ndim + 1) {
+    filter_.clear(chosen_[0], true);
+  }
+
+  ExactDecision run() {
+    if (terms_.output_weight == 0.0 && problem_.prefers_no_redistribute && find_unmoved(0)) {
+      best_.rows = rows_;
+      result_.decision.operand_costs.assign(problem_.operands.size(), 0.0);
+      return finish(Verdict::kFound);
+    }
+    prepare_prices();
+    if (!find_first()) return finish(why_none());
+    collect_rivals();
+    while (!rivals_.empty() && rivals_.top() < best_) {
+      Candidate rival = rivals_.top();
+      rivals_.pop();
+      if (accepted(rival.rows)) try_out(rival);
+    }
+    return found_ ? finish_found() : finish(Verdict::kUnreachable);
+  }
+
+ private:
+  void prepare_prices() {
+    sharers_.resize(classes_.count());
+    for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
+      ++sharers_[classes_.of(static_cast<int>(i))];
+    }
+    operands_.reserve(classes_.count());
+    for (int c = 0; c < classes_.count(); ++c) {
+      operands_.emplace_back(problem_, classes_.representative(c), terms_);
+    }
+    for (std::size_t p = 0; p < terms_.outputs.size(); ++p) {
+      outputs_.emplace_back(problem_, static_cast<int>(p), terms_);
+    }
+  }
+
+  // The last strategy in torch's order that leaves every operand as it is.
+  bool find_unmoved(int m) {
+    if (m == problem_.mesh.ndim) return filter_.passes(rows_) && accepted(rows_);
+    for (int row = problem_.table.rows() - 1; row >= 0; --row) {
+      if (!keeps_every_operand(m, row)) continue;
+      rows_[m] = static_cast<std::uint16_t>(row);
+      if (find_unmoved(m + 1)) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool keeps_every_operand(int m, int row) const {
+    for (int i = 0; i < static_cast<int>(problem_.operands.size()); ++i) {
+      const Operand& operand = problem_.operands[i];
+      if (operand.where == Operand::Where::kPinned) continue;
+      // A shard order that is not the default one is not what a strategy asks for.
+      if (operand.where == Operand::Where::kForeign || !is_as_made(operand.layout) ||
+          !(problem_.table.at(row, problem_.table.outputs + i) == operand.layout.placements[m])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool is_as_made(const Layout& layout) const {
+    return has_strided(layout) ? layout.ordered != problem_.strided_is_order
+                               : has_default_order(layout);
+  }
+
+  // A strategy: what it costs at least, and its place in torch's order.
+  struct Candidate {
+    Price bound = kNoPrice;
+    std::size_t place = 0;
+    Rows rows{};
+
+    bool operator<(const Candidate& other) const {
+      return bound != other.bound ? bound < other.bound : place < other.place;
+    }
+    bool operator>(const Candidate& other) const { return other < *this; }
+  };
+
+  // Calls `visit(bound)` for each valid strategy, in torch's order, whose bound is at most
+  // `most()`.
+  void walk(int m, const auto& most, const auto& visit) {
+    if (m == problem_.mesh.ndim) {
+      const Price bound = total(rows_);
+      if (bound <= most() && asks_hold(problem_, rows_)) visit(bound);
+      return;
+    }
+    for (int row = 0; row < problem_.table.rows(); ++row) {
+      if (!filter_.admits(chosen_[m], m, row)) continue;
+      rows_[m] = static_cast<std::uint16_t>(row);
+      if (bound_from(m) > most()) continue;
+      chosen_[m + 1] = chosen_[m];
+      filter_.extend(chosen_[m + 1], m, row);
+      walk(m + 1, most, visit);
+    }
+  }
+
+  // Finds what the strategy with the least bound costs, for the others have to be cheaper than
+  // that. False: there is no strategy.
+  bool find_first() {
+    Candidate first;
+    walk(
+        0, [&] { return first.bound - 1; },
+        [&](Price bound) {
+          if (accepted(rows_)) first = {bound, 0, rows_};
+        });
+    if (first.bound >= kNoPrice) return false;
+    for (OperandPrices& operand : operands_) {
+      while (!operand.known(first.rows)) operand.find_out(first.rows);
+    }
+    for (OutputPrices& output : outputs_) output.find_out(first.rows);
+    enough_ = total(first.rows);
+    return true;
+  }
+
+  void collect_rivals() {
+    std::size_t place = 0;
+    walk(
+        0, [&] { return std::min(enough_, kNoPrice - 1); },
+        [&](Price bound) {
+          if (place == kMaxStrategies) throw OutsidePlanSpace("too many strategies to compare");
+          rivals_.push({bound, place++, rows_});
+        });
+  }
+
+  // Finds out what a strategy costs, as far as it may still be the cheapest.
+  void try_out(Candidate& rival) {
+    for (OperandPrices& operand : operands_) {
+      operand.find_out(rival.rows);
+      rival.bound = total(rival.rows);
+      if (!(rival < best_)) return;
+    }
+    for (OutputPrices& output : outputs_) output.find_out(rival.rows);
+    rival.bound = total(rival.rows);
+    if (!(rival < best_)) return;
+    if (all_known(rival.rows)) {
+      best_ = rival;
+      found_ = true;
+    } else {
+      rivals_.push(rival);
+    }
+  }
+
+  Price times(Price price, int count) const {
+    return price >= kNoPrice / count ? kNoPrice : price * count;
+  }
+
+  Price bound_from(int m) {
+    Price bound = 0;
+    for (std::size_t c = 0; c < operands_.size(); ++c) {
+      bound = add(bound, times(operands_[c].at_least_from(rows_, m), sharers_[c]));
+    }
+    return bound;
+  }
+
+  Price total(const Rows& rows) {
+    Price total = 0;
+    for (std::size_t c = 0; c < operands_.size(); ++c) {
+      total = add(total, times(operands_[c].at_least(rows), sharers_[c]));
+    }
+    for (const OutputPrices& output : outputs_) total = add(total, output.at_least(rows));
+    return total;
+  }
+
+  bool all_known(const Rows& rows) {
+    return std::all_of(operands_.begin(), operands_.end(),
+                       [&](const OperandPrices& operand) { return operand.known(rows); }) &&
+           std::all_of(outputs_.begin(), outputs_.end(),
+                       [&](const OutputPrices& output) { return output.known(rows); });
+  }
+
+  bool accepted(const Rows& rows) {
+    if (!problem_.accepts) return true;
+    const auto known = accepted_.find(rows);
+    if (known != accepted_.end()) return known->second;
+    return accepted_.emplace(rows, problem_.accepts(rows)).first->second;
+  }
+
+  // Nothing passed the filters, or what did is out of reach of every plan.
+  Verdict why_none() {
+    const Verdict verdict = for_each_valid(problem_, [&](const Rows& rows) {
+      return accepted(rows) ? Visit::kTaken : Visit::kRejected;
+    });
+    return verdict == Verdict::kFound ? Verdict::kUnreachable : verdict;
+  }
+
+  ExactDecision finish_found() {
+    for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
+      const Price price = operands_[classes_.of(static_cast<int>(i))].at_least(best_.rows);
+      result_.decision.operand_costs.push_back(microseconds(price));
+    }
+    for (const OutputPrices& output : outputs_) {
+      result_.output_cost += microseconds(output.at_least(best_.rows));
+    }
+    return finish(Verdict::kFound);
+  }
+
+  ExactDecision finish(Verdict verdict) {
+    Decision& decision = result_.decision;
+    decision.verdict = verdict;
+    decision.rows = best_.rows;
+    decision.cost = python_sum(decision.operand_costs, problem_.dialect.compensated_sum);
+    for (const OperandPrices& operand : operands_) result_.layouts += operand.layouts();
+    decision.nodes = result_.layouts;
+    return std::move(result_);
+  }
+
+  const Problem& problem_;
+  const ExactTerms& terms_;
+  OperandClasses classes_;
+  Filter filter_;
+  std::vector<Filter::Chosen> chosen_;   // per mesh dim: by the rows left of it
+  std::vector<OperandPrices> operands_;  // per class
+  std::vector<int> sharers_;             // operands of each class
+  std::vector<OutputPrices> outputs_;
+  std::map<Rows, bool> accepted_;
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> rivals_;
+  Rows rows_{};
+  Candidate best_;
+  bool found_ = false;
+  Price enough_ = kNoPrice;  // the price of some strategy
+  ExactDecision result_;
+};
+
+}  // namespace
+
+ExactDecision decide_exactly(const Problem& problem, const ExactTerms& terms) {
+  return Search(problem, terms).run();
+}
+
+}  // namespace shardprop
