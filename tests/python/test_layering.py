@@ -175,6 +175,30 @@ def test_the_core_includes_neither_python_nor_torch() -> None:
     assert [path.name for path in core if includes.search(path.read_text())] == []
 
 
+# What each folder of the core may include, beside its own files.
+CORE_BELOW = {
+    "layout": set(),
+    "metadata": set(),
+    "rule": {"layout"},
+    "notation": {"layout", "rule"},
+    "torch_plan": {"layout"},
+    "search": {"layout", "rule", "torch_plan"},
+    "optimal": {"layout", "rule", "torch_plan", "search"},
+}
+
+
+def test_the_folders_of_the_core_include_downwards() -> None:
+    core = ROOT / "csrc" / "core"
+    assert {path.name for path in core.iterdir()} == set(CORE_BELOW)
+    upwards = [
+        f"{path.relative_to(core)}: {folder}/{header}"
+        for path in core.rglob("*.[ch]*")
+        for folder, header in re.findall(r'#include "(\w+)/(\w+\.h)"', path.read_text())
+        if folder not in {path.parent.name, *CORE_BELOW[path.parent.name]}
+    ]
+    assert upwards == []
+
+
 def test_the_bindings_include_no_torch() -> None:
     includes = re.compile(r'#include\s+[<"](torch|ATen|c10)/')
     bindings = (ROOT / "csrc" / "bindings").iterdir()

@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "optimal/exact_prices.h"
+#include "search/asks.h"
 #include "search/enumerate.h"
 #include "search/filter.h"
 

@@ -12,8 +12,6 @@
 
 namespace shardprop {
 
-struct Problem;
-
 struct Ask {
   bool even = false;
   std::int64_t least = 0, multiple = 1;  // so: nothing is asked
@@ -35,9 +33,5 @@ struct Cut {
 
 // Could it hold if mesh dims of so many ranks together, and maybe others, cut `size` elements?
 [[nodiscard]] bool may_hold(const Ask& ask, std::int64_t size, std::int64_t ranks);
-
-// Does all that the rows ask of outputs and operands hold for the strategy?
-[[nodiscard]] bool asks_hold(const Problem& problem,
-                             std::span<const std::uint16_t> rows);  // one per mesh dim
 
 }  // namespace shardprop

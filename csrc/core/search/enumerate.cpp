@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "search/asks.h"
 #include "search/filter.h"
 
 namespace shardprop {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "search/asks.h"
+
 namespace shardprop {
 namespace {
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
