@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "graph/index.h"
-#include "graph/search.h"
+#include "graph/search/search.h"
 
 namespace shardprop::graph {
 namespace {

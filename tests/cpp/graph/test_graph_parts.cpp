@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "check.h"
-#include "graph/elimination_order.h"
-#include "graph/min_plus.h"
-#include "graph/multipliers.h"
-#include "graph/opening.h"
-#include "graph/polish.h"
+#include "graph/bounds/min_plus.h"
+#include "graph/bounds/multipliers.h"
+#include "graph/bounds/opening.h"
+#include "graph/search/elimination_order.h"
+#include "graph/search/polish.h"
 #include "random_graph.h"
 
 using namespace shardprop::graph;

@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "check.h"
-#include "graph/eliminate_within_gap.h"
-#include "graph/multipliers.h"
-#include "graph/polish.h"
-#include "graph/slacks.h"
-#include "graph/states.h"
+#include "graph/bounds/multipliers.h"
+#include "graph/bounds/slacks.h"
+#include "graph/search/eliminate_within_gap.h"
+#include "graph/search/polish.h"
+#include "graph/search/states.h"
 #include "random_graph.h"
 
 using namespace shardprop::graph;

@@ -1,10 +1,10 @@
-#include "graph/eliminate_within_gap.h"
+#include "graph/search/eliminate_within_gap.h"
 
 #include <algorithm>
 
+#include "graph/bounds/slacks.h"
 #include "graph/index.h"
-#include "graph/slacks.h"
-#include "graph/states.h"
+#include "graph/search/states.h"
 
 namespace shardprop::graph {
 namespace {

@@ -1,6 +1,6 @@
 // Elimination without resource rows: one price per entry.
-#include "graph/factors.h"
 #include "graph/index.h"
+#include "graph/search/factors.h"
 
 namespace shardprop::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph/compress.h"
+#include "graph/presolve/compress.h"
 
 #include <algorithm>
 #include <bit>

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/eliminate_within_gap.h"
-#include "graph/search.h"
+#include "graph/search/eliminate_within_gap.h"
+#include "graph/search/search.h"
 
 namespace shardprop::graph {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/search.h"
+#include "graph/search/search.h"
 
 namespace shardprop::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph/states.h"
+#include "graph/search/states.h"
 
 #include <algorithm>
 #include <numeric>

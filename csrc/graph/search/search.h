@@ -1,9 +1,9 @@
 // The search on a reduced model: bound, remove, eliminate, and branch where that is too wide.
 #pragma once
 
-#include "graph/elimination_order.h"
-#include "graph/multipliers.h"
-#include "graph/ticker.h"
+#include "graph/bounds/multipliers.h"
+#include "graph/search/elimination_order.h"
+#include "graph/search/ticker.h"
 
 namespace shardprop::graph {
 

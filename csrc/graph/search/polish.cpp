@@ -1,4 +1,4 @@
-#include "graph/polish.h"
+#include "graph/search/polish.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/clusters.h"
+#include "graph/presolve/clusters.h"
 
 namespace shardprop::graph {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "graph/interrupt.h"
-#include "graph/model.h"
+#include "graph/presolve/model.h"
 
 namespace shardprop::graph {
 

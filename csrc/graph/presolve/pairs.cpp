@@ -1,5 +1,5 @@
 // Merging of clusters that an edge pairs off label by label.
-#include "graph/clusters.h"
+#include "graph/presolve/clusters.h"
 
 namespace shardprop::graph {
 namespace {

@@ -1,9 +1,9 @@
-#include "graph/message_passing.h"
+#include "graph/bounds/message_passing.h"
 
 #include <algorithm>
 
+#include "graph/bounds/min_plus.h"
 #include "graph/index.h"
-#include "graph/min_plus.h"
 
 namespace shardprop::graph {
 namespace {

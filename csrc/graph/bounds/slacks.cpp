@@ -1,4 +1,4 @@
-#include "graph/slacks.h"
+#include "graph/bounds/slacks.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "graph/elimination_order.h"
+#include "graph/search/elimination_order.h"
 
 #include <algorithm>
 #include <queue>

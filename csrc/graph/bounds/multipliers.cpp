@@ -1,4 +1,4 @@
-#include "graph/multipliers.h"
+#include "graph/bounds/multipliers.h"
 
 #include <algorithm>
 

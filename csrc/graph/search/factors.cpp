@@ -1,4 +1,4 @@
-#include "graph/factors.h"
+#include "graph/search/factors.h"
 
 #include "graph/index.h"
 

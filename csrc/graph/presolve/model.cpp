@@ -1,11 +1,11 @@
-#include "graph/model.h"
+#include "graph/presolve/model.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "graph/compress.h"
 #include "graph/index.h"
+#include "graph/presolve/compress.h"
 
 namespace shardprop::graph {
 namespace {

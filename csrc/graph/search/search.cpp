@@ -1,11 +1,11 @@
-#include "graph/search.h"
+#include "graph/search/search.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "graph/bounds/opening.h"
 #include "graph/index.h"
-#include "graph/opening.h"
-#include "graph/polish.h"
+#include "graph/search/polish.h"
 
 namespace shardprop::graph {
 namespace {

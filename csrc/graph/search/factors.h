@@ -1,7 +1,7 @@
 // Tables over several variables' live labels, and walking them together.
 #pragma once
 
-#include "graph/elimination_order.h"
+#include "graph/search/elimination_order.h"
 
 namespace shardprop::graph {
 

@@ -6,7 +6,7 @@
 // and no sum of some of them, above cutoff - constant, as long as it keeps the budgets.
 #pragma once
 
-#include "graph/message_passing.h"
+#include "graph/bounds/message_passing.h"
 
 namespace shardprop::graph {
 

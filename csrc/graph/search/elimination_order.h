@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "graph/interrupt.h"
-#include "graph/model.h"
+#include "graph/presolve/model.h"
 
 namespace shardprop::graph {
 

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "graph/model.h"
+#include "graph/presolve/model.h"
 
 namespace shardprop::graph {
 

@@ -6,8 +6,8 @@
 // and every amount: both together decide what any completion of it costs, and whether it fits.
 #pragma once
 
-#include "graph/elimination_order.h"
-#include "graph/message_passing.h"
+#include "graph/bounds/message_passing.h"
+#include "graph/search/elimination_order.h"
 
 namespace shardprop::graph {
 

@@ -3,7 +3,7 @@
 // prices is one on the problem, whatever the multipliers are.
 #pragma once
 
-#include "graph/message_passing.h"
+#include "graph/bounds/message_passing.h"
 
 namespace shardprop::graph {
 

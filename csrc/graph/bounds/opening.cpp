@@ -1,4 +1,4 @@
-#include "graph/opening.h"
+#include "graph/bounds/opening.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "graph/clusters.h"
+#include "graph/presolve/clusters.h"
 
 #include <algorithm>
 #include <numeric>

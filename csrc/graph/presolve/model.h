@@ -4,7 +4,7 @@
 // links; parallel edges between two variables have become one link.
 #pragma once
 
-#include "graph/clusters.h"
+#include "graph/presolve/clusters.h"
 
 namespace shardprop::graph {
 
