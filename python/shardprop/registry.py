@@ -26,6 +26,7 @@ __all__ = [
     "has_own_full_mesh_strategy",
     "has_rule",
     "is_read_out",
+    "is_rule_torchs",
     "looks_into_lists",
     "op_schema",
     "op_schema_info",
@@ -136,6 +137,12 @@ def put(op: OpOverload, rule: SingleDimStrategyInfo, info: RuntimeSchemaInfo) ->
 def restore(op: OpOverload, before: Entries) -> None:
     """Undo `put`."""
     _torch.set_registry_entries(op, before.of_torch)
+
+
+def is_rule_torchs(op: OpOverload) -> bool:
+    """Did the function by which torch decides an op come with torch?"""
+    function = rule_function(op)
+    return function is not None and _torch.came_with_torch(function)
 
 
 def rule_function(op: OpOverload) -> Callable[..., Any] | None:

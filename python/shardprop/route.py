@@ -110,10 +110,8 @@ class Route:
             return RuleFacts(RuleKind.DECOMPOSITION, Origin.TORCH, function_place(traced))
         enumerates = self.way is TorchsWay.FULL_MESH_STRATEGY
         kind = RuleKind.FULL_MESH_STRATEGY if enumerates else RuleKind.PROPAGATION_RULE
-        function = registry.rule_function(op)
-        is_torchs = function is not None and _torch.came_with_torch(function)
-        origin = Origin.TORCH if is_torchs else Origin.REGISTERED
-        return RuleFacts(kind, origin, function_place(function))
+        origin = Origin.TORCH if registry.is_rule_torchs(op) else Origin.REGISTERED
+        return RuleFacts(kind, origin, function_place(registry.rule_function(op)))
 
 
 class _Known(NamedTuple):

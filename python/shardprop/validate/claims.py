@@ -87,9 +87,7 @@ def kind_of_rule(op: _torch.OpOverload, which: Which) -> str:
         return "own rule"
     way = registry.torchs_way(op)
     if way is not TorchsWay.DECOMPOSITION:
-        function = registry.rule_function(op)
-        is_torchs = function is not None and _torch.came_with_torch(function)
-        return f"torch {way.value}" if is_torchs else "registered rule"
+        return f"torch {way.value}" if registry.is_rule_torchs(op) else "registered rule"
     return "decomposition" if _torch.has_decomposition(op) else "none"
 
 
