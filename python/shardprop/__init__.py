@@ -56,10 +56,8 @@ __all__ = [
 if TYPE_CHECKING:
     from . import graph
     from ._torch import Partial, Replicate, Shard
-    from .built import build_config
     from .calibration import Calibration, calibrate
     from .calibration import Settings as CalibrationSettings
-    from .counting import Stats
     from .errors import ShardpropError
     from .exact import ExactPlanner
     from .explanation import Explanation, explain
@@ -76,15 +74,17 @@ if TYPE_CHECKING:
         temporary_rules,
         unregister,
     )
+    from .support.build_info import build_config
+    from .support.stats import Stats
     from .topology import CallbackTopology, Topology, TorchTopology, load_topology
     from .tracing import Trace, trace
 else:
     # Where each name is: loaded when it is first asked for, so that a program loads what it uses.
     _HOMES = {
         "_torch": "Partial Replicate Shard",
-        "built": "build_config",
+        "support.build_info": "build_config",
         "calibration": "Calibration calibrate",
-        "counting": "Stats",
+        "support.stats": "Stats",
         "errors": "ShardpropError",
         "exact": "ExactPlanner",
         "explanation": "Explanation explain",

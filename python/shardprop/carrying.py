@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from . import _torch
 from ._torch import DTensorSpec
-from .counting import Recorder
 from .errors import ShardpropError
 from .plans import Step
 from .redistribute_hook import redistribute_with
+from .support.stats import Recorder
 
 if TYPE_CHECKING:
     from .policy import Policy

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from . import _core, _torch
 from ._torch import DeviceMesh, DTensorSpec, Placement, Replicate, TensorMeta
-from .bounded import BoundedMap
 from .engine import Prepared, chosen
 from .errors import ShardpropError
 from .mesh_models import MeshModels
 from .plans import Layout, Step
 from .question import Choice, Question
 from .specs import make_spec
+from .support.cache import BoundedMap
 from .topology import CostSource
 from .weighed import weighed_outputs
 

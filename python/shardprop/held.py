@@ -22,11 +22,11 @@ from ._torch import (
     ShardingPlaceholder,
     StridedShard,
 )
-from .bounded import BoundedMap
 from .engine import Arguments, Prepared, answer, choose, options, prepare
 from .question import Choice, Question
 from .rules.rule import RowsRule
 from .seen import Reads, watched
+from .support.cache import BoundedMap
 
 __all__ = ["HeldDecisions"]
 

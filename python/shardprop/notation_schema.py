@@ -11,8 +11,8 @@ import torch
 from . import _core
 from ._torch import OpOverload, function_schema
 from .errors import ShardpropError
-from .printing import counted
 from .sizes import is_symbolic
+from .support.console import counted
 
 __all__ = ["Binding", "bind_to_schema"]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from . import logs
 from ._torch import OpSchema, OutputSharding
-from .counting import DecidedBy, Recorder
+from .support.stats import DecidedBy, Recorder
 
 __all__ = [
     "Observed",

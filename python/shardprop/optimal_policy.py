@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from . import _core
 from ._torch import DTensorSpec
 from .carrying import install_carrier, install_prices
-from .counting import Recorder
 from .engine import Prepared, prepare
 from .errors import ShardpropError
 from .exact import ExactPlanner, NotReached, PlanPrice
@@ -17,6 +16,7 @@ from .plans import Step
 from .policy import Chosen, TorchPolicy
 from .question import Choice, Question
 from .rules.rule import RowsRule
+from .support.stats import Recorder
 
 __all__ = ["OptimalPolicy"]
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from . import _torch
 from ._torch import DTensorSpec
 from .carrying import install_carrier
-from .counting import Recorder
 from .engine import Prepared, answer, prepare
 from .held import HeldDecisions
 from .plans import Step
 from .question import Choice, Question
 from .redistribution import Redistribution
 from .rules.rule import RowsRule
+from .support.stats import Recorder
 
 if TYPE_CHECKING:
     from .exact import ExactPlanner

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from .counting import Recorder
 from .errors import ShardpropError
-from .finite import is_finite_number
 from .policy import Policy, TorchPolicy
+from .support.numbers import is_finite_number
+from .support.stats import Recorder
 
 __all__ = ["forget_planners", "make_policy"]
 

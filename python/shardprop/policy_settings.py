@@ -10,7 +10,7 @@ from typing import Any
 from .cost_model import Price
 from .errors import ShardpropError
 from .exact import ExactPlanner
-from .finite import is_finite_number
+from .support.numbers import is_finite_number
 from .topology import PRESETS, CostSource, load_topology
 
 __all__ = [

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 from . import _torch, logs, metadata
 from ._torch import DTensorSpec, OpSchema, OutputSharding
-from .bounded import clear_maps, stats_of_maps
-from .counting import Recorder, Stats, ThreadCounts
 from .decision import (
     DECLINED,
     decide,
@@ -29,8 +27,10 @@ from .registry import TorchsWay
 from .route import Route, Who, decomposer, route
 from .rules.rule import Origin
 from .rules.views import forget_dim_maps
+from .support.cache import clear_maps, stats_of_maps
+from .support.stats import Recorder, Stats, ThreadCounts
+from .support.tracebacks import without_own_frames
 from .terms import Terms, TermsOfProcess
-from .tracebacks import without_own_frames
 
 if TYPE_CHECKING:
     from .policy_settings import TopologyLike

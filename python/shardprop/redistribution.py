@@ -10,11 +10,11 @@ from typing import Any
 
 from . import _core, _torch
 from ._torch import DTensorSpec, Placement, SymInt, TransformInfo
-from .bounded import BoundedMap
-from .counting import Recorder
 from .errors import ShardpropError
 from .meshes import core_mesh
 from .sizes import is_symbolic
+from .support.cache import BoundedMap
+from .support.stats import Recorder
 from .symbolic import symbolic_cost
 
 __all__ = ["Redistribution", "TorchPlan", "TorchStep"]

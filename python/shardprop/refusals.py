@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ._torch import OpOverload, OpSchema
-from .bounded import BoundedMap
 from .registry import rules_of
 from .route import Route
+from .support.cache import BoundedMap
 
 __all__ = ["Refusals"]
 

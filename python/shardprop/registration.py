@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 from . import _torch, registry
 from ._torch import OpOverload
-from .bounded import clear_maps
 from .errors import ShardpropError
 from .notation import Notation
 from .registered import RegisteredRule, RuleFunction
+from .support.cache import clear_maps
 from .targets import as_ops, calling_place, check_op, schema_info_of, where_is
 from .variants import rule_of_variant, variants_of
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from . import _core, _torch
-from .counting import Recorder
 from .refusals import Refusals
+from .support.stats import Recorder
 
 if TYPE_CHECKING:
-    from .counting import ThreadCounts
     from .policy import Policy
+    from .support.stats import ThreadCounts
 
 __all__ = ["Terms", "TermsOfProcess"]
 

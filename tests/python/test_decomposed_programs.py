@@ -16,11 +16,11 @@ from torch.library import Library
 from torch.nn.functional import hardswish
 
 import shardprop
-from shardprop.bounded import BoundedMap
 from shardprop.decomposition import Declined
 from shardprop.decomposition import decomposer as decomposer_module
 from shardprop.decomposition.lookup import RowTable
 from shardprop.propagator import current_policy, decomposer
+from shardprop.support.cache import BoundedMap
 
 from .decomposed_calls import ONLY_REPLICATED, WITH_FACTORIES, Call, T
 from .ranks import holds

@@ -17,8 +17,8 @@ from torch.distributed.tensor._ops.single_dim_strategy import register_single_di
 
 import shardprop
 from shardprop import _torch, registry
-from shardprop.bounded import BoundedMap
 from shardprop.propagator import redistribution
+from shardprop.support.cache import BoundedMap
 
 from .specs import R, S, spec_of
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 
 import shardprop
-from shardprop.bounded import BoundedMap, stats_of_maps
-from shardprop.held_bytes import held_bytes
 from shardprop.rules.views.dim_map import Group
+from shardprop.support.cache import BoundedMap, stats_of_maps
+from shardprop.support.held_bytes import held_bytes
 
 NAME = "numbers of a test"
 

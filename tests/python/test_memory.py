@@ -22,9 +22,10 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 
 import shardprop
-from shardprop import _torch, bounded, registry
+from shardprop import _torch, registry
 from shardprop.propagator import redistribution
 from shardprop.rules import views
+from shardprop.support import cache
 
 from .misses import PER_TURN, questions
 from .specs import R, S, spec_of
@@ -47,7 +48,7 @@ TRACED_TURNS, BYTES_TRACED = 30, 64 * 1024
 @pytest.fixture
 def small_caches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     shardprop.clear_caches()
-    for held in [each for each in bounded._caches if isinstance(each, bounded.BoundedMap)]:
+    for held in [each for each in cache._caches if isinstance(each, cache.BoundedMap)]:
         monkeypatch.setattr(held, "_capacity", CAPACITY)
     yield
     shardprop.clear_caches()

@@ -16,7 +16,7 @@ import torch.multiprocessing as mp
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from .. import _torch
-from ..progress import progress
+from ..support.progress import progress
 from ..topology import Group, Topology
 from .measuring import calibrate
 from .report import publish

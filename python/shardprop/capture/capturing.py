@@ -14,11 +14,11 @@ from .._torch import DeviceMesh, Placement
 from ..compute import ComputeCost
 from ..errors import ShardpropError
 from ..exact import ExactPlanner
-from ..finite import is_finite_number
 from ..graph.problem import Problem
 from ..graph.solution import Solution
 from ..graph.solving import solve
 from ..policy_settings import TopologyLike, exact_planner
+from ..support.numbers import is_finite_number
 from .building import build
 from .candidates import CandidatesOf
 from .cpu_attention import register_cpu_attention

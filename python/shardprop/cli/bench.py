@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..printing import console_for_tables
+from ..support.console import console_for_tables
 from .common import AsJson, print_json
 
 __all__ = ["bench"]
@@ -58,8 +58,8 @@ def bench(
     from ..benchmark.measuring import KINDS, measure
     from ..benchmark.report import table, values
     from ..benchmark.request import request_of
-    from ..progress import progress
     from ..propagator import disable
+    from ..support.progress import progress
     from .ranks import fake_mesh, fake_ranks, mesh_sizes
 
     request = request_of([mesh_sizes(text) for text in mesh or ()], op or (), quick, every_mesh)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import ShardpropError
-from ..printing import console_for_tables
-from ..progress import progress
+from ..support.console import console_for_tables
+from ..support.progress import progress
 from .common import AsJson, print_json
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ShardpropError
-from ..printing import console_for_tables
+from ..support.console import console_for_tables
 from .common import AsJson, print_json
 from .policy import PolicyOption, TopologyOption, chosen_policy
 

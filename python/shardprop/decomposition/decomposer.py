@@ -18,10 +18,10 @@ from .._torch import (
     Shard,
     StridedShard,
 )
-from ..bounded import BoundedMap
 from ..op_facts import op_facts
 from ..question import OutputMeta
 from ..rules.rule import Chooser, DecompositionRule
+from ..support.cache import BoundedMap
 from .beyond_torch import is_random, runs_alike
 from .history import depends_on_order
 from .inner import Inner

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from .._torch import OpOverload, function_schema
-from ..progress import progress
+from ..support.progress import progress
 from ..validate.calls import Call
 from ..validate.files import FileError, generator_of_calls, import_file
 from ..validate.names import ops_named, overload

@@ -9,7 +9,7 @@ from importlib import metadata
 
 import torch
 
-from ..built import BuildConfig, build_config
+from ..support.build_info import BuildConfig, build_config
 from ..version import __version__
 from .finding import Finding, note, ok, problem
 

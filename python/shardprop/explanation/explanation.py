@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from ..errors import ShardpropError
-from ..printing import counted
+from ..support.console import counted
 from .json_form import explanation_json
 from .model import DecisionExplanation
 from .text import decision_text, summary_text

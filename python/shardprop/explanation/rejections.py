@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .._torch import DTensorSpec, Partial, Placement, Shard, StridedShard
-from ..printing import counted
 from ..question import Question
+from ..support.console import counted
 from .model import Rejection, Row
 from .words import listed, named_dim, placement_text
 

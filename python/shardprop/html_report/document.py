@@ -8,7 +8,7 @@ from typing import Any
 
 from ..cost_model import COLLECTIVES
 from ..pictures.words import bytes_text, us_text
-from ..printing import counted
+from ..support.console import counted
 from .movement import movement
 from .names import Places, mesh_text, over_text, short
 

@@ -17,9 +17,9 @@ import torch
 
 from .. import _torch
 from .._torch import DTensorSpec, OpSchema, TensorMeta
-from ..bounded import BoundedMap
 from ..op_facts import op_facts
 from ..question import OutputMeta
+from ..support.cache import BoundedMap
 from .results import meta_of_result
 
 __all__ = ["DeclinedError", "forget", "output_meta"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from .._torch import DeviceMesh
 from ..cost_model import COLLECTIVES, CostModel, GroupCosts, Line, Price
 from ..errors import ShardpropError
-from ..finite import is_finite_number
+from ..support.numbers import is_finite_number
 from .groups import groups_of
 from .links import us_per_byte
 from .topology import Memory

@@ -9,11 +9,11 @@ from typing import Any
 
 from ..cost_model import Price
 from ..errors import ShardpropError
+from ..support.json_path import Spot, parse
 from .callback import CallbackTopology
 from .groups import CostSource
 from .presets import PRESETS
 from .reading import topology_at
-from .spots import Spot, parse
 from .topology import Topology
 
 __all__ = ["load_topology"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..cost_model import COLLECTIVES
+from ..support.json_path import Spot
 from .compute import ALWAYS_LISTED, Compute, is_dtype_name
 from .links import Link, Measured, PerCollective
 from .nodes import Between, Node
-from .spots import Spot
 from .topology import Group, Memory, Topology
 
 __all__ = ["topology_at"]

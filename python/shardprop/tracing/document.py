@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .._torch import DeviceMesh, DTensorSpec, Partial, Placement, Replicate, StridedShard
-from ..counting import DecidedBy
 from ..kinds import is_shard, is_strided
 from ..operands import operands_of
 from ..plans import Layout, Step
 from ..redistribute_hook import layout_text, plan_text
+from ..support.stats import DecidedBy
 from ..version import __version__
 from .model import Place, TracedDecision
 from .rows import MoveRow

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .. import _torch
 from .._torch import DTensorSpec, MovedOperand, TensorMeta
-from ..counting import DecidedBy
 from ..operands import operands_of
+from ..support.stats import DecidedBy
 from .model import NOWHERE, Place, TracedDecision, TracedRedistribution
 from .plans import Plans
 from .recording import Decided, Moved

@@ -6,9 +6,9 @@ import functools
 from dataclasses import dataclass, field
 
 from .._torch import DTensorSpec, OpSchema, OutputSharding
-from ..counting import DecidedBy
 from ..policy import Policy
 from ..redistribute_plan import Plan
+from ..support.stats import DecidedBy
 from .plans import Planned, Plans
 
 __all__ = ["NOWHERE", "Place", "TracedDecision", "TracedRedistribution", "planner_of", "policy_of"]

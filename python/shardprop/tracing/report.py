@@ -14,11 +14,11 @@ from time import perf_counter
 from typing import Any
 
 from .. import _torch
-from ..counting import DecidedBy, Stats
 from ..errors import ShardpropError
 from ..optimal_policy import OptimalPolicy
 from ..policy import Policy
 from ..propagator import counters, current_policy
+from ..support.stats import DecidedBy, Stats
 from .document import document
 from .events import decision_of, redistribution_of
 from .model import TracedDecision, TracedRedistribution, policy_of

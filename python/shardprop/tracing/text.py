@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..counting import DecidedBy
-from ..printing import counted
 from ..redistribute_hook import plan_text
+from ..support.console import counted
+from ..support.stats import DecidedBy
 from .model import Place
 from .rows import ModuleRow, MoveRow
 

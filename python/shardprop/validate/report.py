@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from rich.table import Table
 
-from ..printing import console_for_tables, counted
+from ..support.console import console_for_tables, counted
 from .repro import DEFINE_HERE
 from .results import Finding, OpReport, Settings
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import torch
 
 from ..._torch import DataDependentError, DTensorSpec, OpOverload, Partial, Placement
-from ...bounded import BoundedMap
 from ...errors import ShardpropError
 from ...kinds import is_shard
 from ...question import NoStrategyError, Question
+from ...support.cache import BoundedMap
 from ..follow import REPLICATE, Candidate, FollowRule
 from . import dim_map as maps
 from . import reshape

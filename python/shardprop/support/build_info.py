@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict, cast
 
-from . import _core
+from .. import _core
 
 __all__ = ["BuildConfig", "build_config"]
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from . import _core
+from .. import _core
 
 __all__ = ["CacheStats", "held_bytes"]
 

@@ -1,0 +1,1 @@
+"""What knows nothing of torch: caches, counters, tables on a terminal, input from outside."""
