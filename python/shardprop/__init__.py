@@ -62,9 +62,9 @@ if TYPE_CHECKING:
     from .exact import ExactPlanner
     from .explanation import Explanation, explain
     from .full_mesh import LayoutTable, Strategies, Strategy, strategies
+    from .model.plan_steps import Layout, Step
     from .pictures import plot_layout
     from .placeholder import ShardingPlaceholder
-    from .plans import Layout, Step
     from .propagator import clear_caches, disable, enable, enabled, is_enabled, reset_stats, stats
     from .query import Decision, plan, propagate, propagate_toward, redistribute_cost
     from .redistribute_plan import Plan
@@ -91,7 +91,7 @@ else:
         "full_mesh": "LayoutTable Strategies Strategy strategies",
         "pictures": "plot_layout",
         "placeholder": "ShardingPlaceholder",
-        "plans": "Layout Step",
+        "model.plan_steps": "Layout Step",
         "propagator": "clear_caches disable enable enabled is_enabled reset_stats stats",
         "query": "Decision plan propagate propagate_toward redistribute_cost",
         "redistribute_plan": "Plan",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from . import _torch
 from ._torch import DTensorSpec
 from .errors import ShardpropError
-from .plans import Step
+from .model.plan_steps import Step
 from .redistribute_hook import redistribute_with
 from .support.stats import Recorder
 

@@ -13,7 +13,7 @@ import torch
 from . import _torch, registry
 from ._torch import OpOverload
 from .metadata import OpClass, class_of
-from .op_facts import op_facts
+from .model.op_traits import op_facts
 from .route import Route, Who, route_of
 from .rules.rule import Origin
 

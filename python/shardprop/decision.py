@@ -13,9 +13,9 @@ from .errors import ShardpropError
 from .lists import ListQuestion, is_list_op
 from .logs import declined_inside
 from .metadata import output_meta
+from .model.question import Choice, NoStrategyError, OutputMeta, Placed, Question
 from .op_call import specs_of
 from .outputs import output_sharding, wanted_specs
-from .question import Choice, NoStrategyError, OutputMeta, Placed, Question
 from .route import Route, Who, decomposer, route
 from .rules.rule import Chooser, Rule
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from . import _core, _torch
 from ._core import Option, Verdict
 from ._torch import DeviceMesh, DTensorSpec, TensorMeta
-from .kinds import shard_kinds
-from .meshes import core_mesh
-from .op_facts import OpFacts, op_facts
-from .question import (
+from .model.mesh import core_mesh
+from .model.op_traits import OpFacts, op_facts
+from .model.placements import shard_kinds
+from .model.question import (
     Choice,
     NoStrategyError,
     OutputMeta,
@@ -19,9 +19,9 @@ from .question import (
     staying_operands,
     strided_flag,
 )
+from .model.specs import make_spec
+from .model.symbolic_guards import SymbolicSizes
 from .rules.rule import Rows, RowsRule
-from .specs import make_spec
-from .symbolic import SymbolicSizes
 
 __all__ = [
     "Arguments",

@@ -13,9 +13,9 @@ from ._torch import DeviceMesh, DTensorSpec, Placement, Replicate, TensorMeta
 from .engine import Prepared, chosen
 from .errors import ShardpropError
 from .mesh_models import MeshModels
-from .plans import Layout, Step
-from .question import Choice, Question
-from .specs import make_spec
+from .model.plan_steps import Layout, Step
+from .model.question import Choice, Question
+from .model.specs import make_spec
 from .support.cache import BoundedMap
 from .topology import CostSource
 from .weighed import weighed_outputs

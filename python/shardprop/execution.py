@@ -11,8 +11,8 @@ import torch
 from . import _torch
 from ._torch import DeviceMesh, Partial, Placement
 from .errors import ShardpropError
+from .model.plan_steps import Layout, Step
 from .permutation import destinations
-from .plans import Layout, Step
 
 __all__ = ["local_shape", "run"]
 

@@ -23,7 +23,7 @@ from ._torch import (
     StridedShard,
 )
 from .engine import Arguments, Prepared, answer, choose, options, prepare
-from .question import Choice, Question
+from .model.question import Choice, Question
 from .rules.rule import RowsRule
 from .seen import Reads, watched
 from .support.cache import BoundedMap

@@ -12,9 +12,9 @@ from typing import Any, TypeGuard
 
 from . import _core, _torch
 from ._torch import DTensorSpec, OpSchema, OutputSharding
-from .op_facts import op_facts
+from .model.op_traits import op_facts
+from .model.question import Choice, OutputMeta, Placed, Placements, Question
 from .outputs import SpecMaker, moves
-from .question import Choice, OutputMeta, Placed, Placements, Question
 from .rules.rule import Rule
 
 __all__ = ["Elements", "ListQuestion", "is_list_op", "is_tensor_list"]

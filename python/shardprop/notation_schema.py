@@ -10,8 +10,8 @@ import torch
 
 from . import _core
 from ._torch import OpOverload, function_schema
+from ._torch.symbolic_sizes import is_symbolic
 from .errors import ShardpropError
-from .sizes import is_symbolic
 from .support.console import counted
 
 __all__ = ["Binding", "bind_to_schema"]

@@ -11,10 +11,10 @@ from .carrying import install_carrier, install_prices
 from .engine import Prepared, prepare
 from .errors import ShardpropError
 from .exact import ExactPlanner, NotReached, PlanPrice
+from .model.plan_steps import Step
+from .model.question import Choice, Question
 from .no_plan import why_no_plan, why_no_strategy
-from .plans import Step
 from .policy import Chosen, TorchPolicy
-from .question import Choice, Question
 from .rules.rule import RowsRule
 from .support.stats import Recorder
 

@@ -14,11 +14,11 @@ from ._torch import (
     Placement,
     TensorMeta,
 )
-from .kinds import has_strided
-from .op_facts import OpFacts, op_facts
-from .question import Choice, OutputMeta, Question, strided_flag
+from .model.op_traits import OpFacts, op_facts
+from .model.placements import has_strided
+from .model.question import Choice, OutputMeta, Question, strided_flag
+from .model.specs import make_spec
 from .rewrites import rewrite
-from .specs import make_spec
 
 __all__ = [
     "SpecMaker",

@@ -12,8 +12,8 @@ from ._torch import DTensorSpec
 from .carrying import install_carrier
 from .engine import Prepared, answer, prepare
 from .held import HeldDecisions
-from .plans import Step
-from .question import Choice, Question
+from .model.plan_steps import Step
+from .model.question import Choice, Question
 from .redistribution import Redistribution
 from .rules.rule import RowsRule
 from .support.stats import Recorder

@@ -18,7 +18,7 @@ from .decision import (
 )
 from .errors import ShardpropError
 from .hook import install, uninstall
-from .kinds import has_strided
+from .model.placements import has_strided
 from .observation import is_watched, observed
 from .policy import Policy, TorchPolicy
 from .policy_choice import forget_planners, make_policy

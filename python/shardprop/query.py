@@ -21,6 +21,8 @@ from .decision import (
 from .errors import ShardpropError
 from .exact import ExactPlanner
 from .lists import is_list_op
+from .model.question import Choice, Placed, Placements
+from .model.spec_checks import check_ends, check_spec, refuse_mixed_partials
 from .no_plan import why_no_plan, why_no_strategy
 from .op_call import call_schema, specs_of
 from .optimal_policy import OptimalPolicy
@@ -28,11 +30,9 @@ from .outputs import output_placements
 from .policy import Asking, Policy
 from .policy_settings import TopologyLike, planner_for_plans
 from .propagator import current_policy, current_terms, redistribution, uncounted
-from .question import Choice, Placed, Placements
 from .redistribute_plan import Plan
 from .route import Route, Who, route
 from .rules.rule import Chooser, Origin, Rule, RuleFacts
-from .spec_checks import check_ends, check_spec, refuse_mixed_partials
 
 __all__ = ["Decision", "plan", "propagate", "propagate_toward", "redistribute_cost"]
 

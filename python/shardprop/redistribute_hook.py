@@ -10,8 +10,8 @@ import torch
 from . import _torch
 from ._torch import DTensorSpec
 from .execution import run
-from .kinds import is_shard
-from .plans import Layout, Step
+from .model.placements import is_shard
+from .model.plan_steps import Layout, Step
 
 __all__ = ["layout_text", "plan_text", "redistribute_with"]
 

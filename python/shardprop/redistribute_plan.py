@@ -13,7 +13,7 @@ from ._torch import DTensor, DTensorSpec
 from .cost_model import COLLECTIVES
 from .errors import ShardpropError
 from .execution import local_shape, run
-from .plans import Step
+from .model.plan_steps import Step
 from .redistribute_hook import plan_text
 
 if TYPE_CHECKING:

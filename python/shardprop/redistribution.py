@@ -10,12 +10,12 @@ from typing import Any
 
 from . import _core, _torch
 from ._torch import DTensorSpec, Placement, SymInt, TransformInfo
+from ._torch.symbolic_sizes import is_symbolic
 from .errors import ShardpropError
-from .meshes import core_mesh
-from .sizes import is_symbolic
+from .model.mesh import core_mesh
+from .model.symbolic_guards import symbolic_cost
 from .support.cache import BoundedMap
 from .support.stats import Recorder
-from .symbolic import symbolic_cost
 
 __all__ = ["Redistribution", "TorchPlan", "TorchStep"]
 

@@ -9,11 +9,11 @@ from typing import Any
 from . import _core, _torch
 from ._torch import OpOverload, OpSchema, TensorMeta
 from .errors import ShardpropError
+from .model.op_traits import op_facts
+from .model.operands import keyword_order, operands_of
+from .model.question import NoStrategyError, OutputMeta, question_of, staying_operands
 from .notation import Notation
-from .op_facts import op_facts
-from .operands import keyword_order, operands_of
 from .placeholder import ShardingPlaceholder
-from .question import NoStrategyError, OutputMeta, question_of, staying_operands
 from .row_check import check_rows
 from .rules.places import short_path
 from .rules.rule import EntryRule, Origin, Rows

@@ -7,9 +7,9 @@ from typing import Any
 
 from . import _core, _torch
 from ._torch import DTensorSpec, OpSchema, Shard, TensorMeta
-from .kinds import is_shard
-from .meshes import core_mesh
-from .op_facts import op_facts
+from .model.mesh import core_mesh
+from .model.op_traits import op_facts
+from .model.placements import is_shard
 
 __all__ = ["rewrite"]
 

@@ -16,7 +16,7 @@ from ._torch import (
     TensorMeta,
 )
 from .errors import ShardpropError
-from .operands import Operand
+from .model.operands import Operand
 
 __all__ = ["check_rows"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from . import _torch, registry
 from ._torch import OpOverload, OpOverloadPacket, RuntimeSchemaInfo
 from .errors import ShardpropError
-from .op_facts import op_facts
+from .model.op_traits import op_facts
 from .rules.places import unwrapped
 
 __all__ = ["as_ops", "calling_place", "check_op", "schema_info_of", "where_is"]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 
 from ._torch import OpOverload, ShardingPlaceholder, function_schema
-from .op_facts import op_facts
-from .operands import operands_of
+from .model.op_traits import op_facts
+from .model.operands import operands_of
 from .registered import RuleFunction
 from .row_check import check_rows
 

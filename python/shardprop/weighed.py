@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ._torch import DTensorSpec, TensorMeta
 from .engine import Prepared
 from .errors import ShardpropError
-from .question import Question
-from .spec_checks import check_consumers
+from .model.question import Question
+from .model.spec_checks import check_consumers
 
 __all__ = ["WeighedOutput", "weighed_outputs"]
 

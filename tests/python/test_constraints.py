@@ -18,7 +18,7 @@ import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop import ShardpropError, _core, registry
 from shardprop.engine import choose, prepare
-from shardprop.question import question_of
+from shardprop.model.question import question_of
 from shardprop.route import route_of
 
 from .custom_ops import ops, step

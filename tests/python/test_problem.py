@@ -18,7 +18,7 @@ from shardprop import _core, registry
 from shardprop.engine import Prepared, prepare
 from shardprop.mesh_models import MeshModels
 from shardprop.metadata import output_meta
-from shardprop.question import Question
+from shardprop.model.question import Question
 from shardprop.route import route_of
 from shardprop.topology import load_topology
 

@@ -18,7 +18,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from shardprop import _core, registry
 from shardprop.engine import choose, prepare
 from shardprop.metadata import output_meta
-from shardprop.question import Question
+from shardprop.model.question import Question
 from shardprop.route import route_of
 from shardprop.rules.rule import TorchRule
 

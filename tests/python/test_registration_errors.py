@@ -15,7 +15,7 @@ from torch.distributed.tensor import Partial, Shard, distribute_tensor
 import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop import ShardpropError, _torch
-from shardprop.operands import Operand
+from shardprop.model.operands import Operand
 from shardprop.row_check import check_rows
 
 from .custom_ops import elementwise, no_fake, ops, scale_into, step

@@ -13,8 +13,8 @@ from torch.distributed.tensor import DTensor, Partial
 import shardprop
 from shardprop import _core, registry
 from shardprop._torch import IS_215_OR_LATER
+from shardprop.model.question import question_of
 from shardprop.propagator import current_policy
-from shardprop.question import question_of
 from shardprop.route import Who, route_of
 
 from .specs import SS, P, R, S, spec_of

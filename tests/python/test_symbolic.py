@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor, Placement
 from torch.distributed.tensor._op_schema import OpSchema
 
 import shardprop
-from shardprop.symbolic import Candidate, SymbolicSizes
+from shardprop.model.symbolic_guards import Candidate, SymbolicSizes
 
 from . import specs
 from .specs import P, R, S

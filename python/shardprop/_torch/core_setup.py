@@ -7,7 +7,7 @@ import sys
 import torch
 
 from .. import _core
-from ..sizes import read_size
+from .symbolic_sizes import read_size
 from .types import (
     DTensorSpec,
     Partial,

@@ -12,7 +12,7 @@ from torch.distributed.tensor import zeros
 from .. import _torch
 from .._torch import DeviceMesh, DTensor, Placement, Replicate
 from ..errors import ShardpropError
-from ..specs import make_spec
+from ..model.specs import make_spec
 from .moves import Mover, in_memory_like
 from .program import Program, Ref
 from .running import Chosen, PlannedOps, stands_for

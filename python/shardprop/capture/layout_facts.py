@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .._torch import Partial, Placement, Replicate
 from ..full_mesh import LayoutTable
-from ..kinds import is_partial, is_strided
+from ..model.placements import is_partial, is_strided
 
 __all__ = ["LayoutFacts"]
 

@@ -16,8 +16,8 @@ from .._torch import DeviceMesh, Placement
 from ..exact import ExactPlanner
 from ..graph.problem import Problem
 from ..graph.solution import Solution
-from ..plans import Step
-from ..specs import make_spec
+from ..model.plan_steps import Step
+from ..model.specs import make_spec
 from .baselines import baselines
 from .boundaries import only
 from .distributing import distribute

@@ -12,8 +12,8 @@ from .._torch import DTensor, DTensorSpec, Placement
 from ..cost_model import COLLECTIVES
 from ..exact import ExactPlanner
 from ..execution import run
-from ..plans import Step
-from ..specs import make_spec
+from ..model.plan_steps import Step
+from ..model.specs import make_spec
 
 __all__ = ["Mover", "Volume", "volume"]
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .._torch import Placement
-from ..kinds import has_strided
+from ..model.placements import has_strided
 from .moves import Volume, volume
 
 if TYPE_CHECKING:

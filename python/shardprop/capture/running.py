@@ -18,7 +18,7 @@ from .._torch import (
     TensorMeta,
     TorchDispatchMode,
 )
-from ..specs import make_spec
+from ..model.specs import make_spec
 from .matching import Matcher
 from .moves import Mover
 from .program import Node, Program, Ref

@@ -11,7 +11,7 @@ import torch
 from .. import _core, _torch
 from .._core import ValueKind
 from .._torch import DTensorSpec, OpOverload, TensorMeta
-from ..question import OutputMeta
+from ..model.question import OutputMeta
 
 __all__ = ["DECLINED", "ClosedForm", "Declined", "Form", "bind"]
 

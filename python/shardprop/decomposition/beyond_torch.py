@@ -27,7 +27,7 @@ from typing import Any
 import torch
 
 from .._torch import OpOverload, Partial, Placement, Shard, StridedShard, TensorMeta
-from ..op_facts import op_facts
+from ..model.op_traits import op_facts
 from .by_rows import Layout
 from .program import Call, Declined, Program
 

@@ -18,9 +18,9 @@ from .._torch import (
     TensorMeta,
 )
 from ..engine import choose
-from ..op_facts import op_facts
+from ..model.op_traits import op_facts
+from ..model.question import Choice, OutputMeta, question_of
 from ..outputs import output_sharding
-from ..question import Choice, OutputMeta, question_of
 from ..rules.rule import DecompositionRule, Rows, RowsRule, rule_of_entry
 from .lookup import Outputs, RowTable
 from .program import Call, Declined, Program, Ref, refs

@@ -18,8 +18,8 @@ from .._torch import (
     Shard,
     StridedShard,
 )
-from ..op_facts import op_facts
-from ..question import OutputMeta
+from ..model.op_traits import op_facts
+from ..model.question import OutputMeta
 from ..rules.rule import Chooser, DecompositionRule
 from ..support.cache import BoundedMap
 from .beyond_torch import is_random, runs_alike

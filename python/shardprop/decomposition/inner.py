@@ -19,7 +19,7 @@ from .._torch import (
     Replicate,
 )
 from ..errors import RefusedPlacementError
-from ..question import NoStrategyError, OutputMeta
+from ..model.question import NoStrategyError, OutputMeta
 from ..rules.rule import DecompositionRule
 from .by_rows import ByRows, Layout, Layouts, NotPlain, recorded
 from .program import Call, Declined, OrderMatters, Program, Refused, fill

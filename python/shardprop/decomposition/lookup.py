@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import _torch
 from .._torch import OpOverload, Partial, Placement, Replicate, Shard, ShardingPlaceholder
-from ..op_facts import op_facts
+from ..model.op_traits import op_facts
 from ..rules.rule import RowsRule
 
 __all__ = ["RowTable"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._torch import OpOverload, TensorMeta
-from ..question import OutputMeta
+from ..model.question import OutputMeta
 
 __all__ = ["Call", "Declined", "OrderMatters", "Program", "Ref", "Refused", "fill", "refs"]
 

@@ -14,7 +14,7 @@ import torch
 
 from .. import _torch
 from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, TensorMeta, TorchDispatchMode
-from ..question import OutputMeta
+from ..model.question import OutputMeta
 from .beyond_torch import is_factory
 from .program import Call, Declined, Program, Ref, fill, refs
 

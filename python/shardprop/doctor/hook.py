@@ -12,8 +12,8 @@ import torch
 from .. import _torch, propagator, registry
 from .._torch import DeviceMesh, DTensor, Replicate, TensorMeta
 from ..demo.decisions import describe
+from ..model.specs import make_spec
 from ..optimal_policy import OptimalPolicy
-from ..specs import make_spec
 from .finding import Finding, note, ok, problem
 
 __all__ = ["decides", "enabled", "nobody_else", "same_answer"]

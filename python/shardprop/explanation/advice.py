@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
-from ..kinds import has_strided
+from ..model.placements import has_strided
+from ..model.question import Choice, strided_flag
+from ..model.specs import make_spec
 from ..outputs import moves
-from ..question import Choice, strided_flag
-from ..specs import make_spec
 from .asking import ExplainedQuestion
 from .model import Advice, Candidate, Placements
 from .words import dim_names, place_as, us_text

@@ -10,9 +10,9 @@ from .._core import Unsupported
 from .._torch import DTensorSpec, OpOverload, TensorMeta, function_schema
 from ..engine import Prepared
 from ..errors import ShardpropError
+from ..model.question import Choice, NoStrategyError, OutputMeta, Question
 from ..outputs import SpecMaker
 from ..policy import Afresh, Chosen, Policy
-from ..question import Choice, NoStrategyError, OutputMeta, Question
 from ..rules.rule import RowsRule, Rule
 from .model import Candidate, Rejection, Row
 

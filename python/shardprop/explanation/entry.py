@@ -18,9 +18,9 @@ from .._torch import (
     TensorMeta,
 )
 from ..errors import ShardpropError
+from ..model.spec_checks import check_spec
+from ..model.specs import make_spec
 from ..op_call import call_schema
-from ..spec_checks import check_spec
-from ..specs import make_spec
 from .explaining import explain_schema, without_torchs_log
 from .explanation import Explanation
 from .observing import observe

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._torch import DTensorSpec, Placement
-from ..plans import Layout, Step
+from ..model.plan_steps import Layout, Step
 from ..redistribute_hook import layout_text
 from ..redistribute_plan import Plan
 from .model import (

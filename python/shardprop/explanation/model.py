@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._torch import DTensorSpec, Placement
-from ..question import Placements
+from ..model.question import Placements
 from ..redistribute_plan import Plan
 from ..route import Who
 from ..rules.rule import RuleFacts

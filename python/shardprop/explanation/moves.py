@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from .. import _torch
 from .._torch import DTensorSpec, Partial
 from ..errors import ShardpropError
-from ..kinds import has_strided, is_strided
+from ..model.placements import has_strided, is_strided
+from ..model.plan_steps import Step
+from ..model.question import Choice
 from ..outputs import moves
-from ..plans import Step
 from ..query import plan
-from ..question import Choice
 from ..redistribute_plan import Plan
 from .asking import ExplainedQuestion
 from .model import OperandMove

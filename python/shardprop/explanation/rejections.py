@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .._torch import DTensorSpec, Partial, Placement, Shard, StridedShard
-from ..question import Question
+from ..model.question import Question
 from ..support.console import counted
 from .model import Rejection, Row
 from .words import listed, named_dim, placement_text

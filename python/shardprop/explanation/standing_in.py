@@ -18,8 +18,8 @@ from .. import _torch
 from .._torch import DTensor, DTensorSpec, FakeTensor, FakeTensorMode
 from ..errors import ShardpropError
 from ..execution import local_shape
-from ..kinds import has_strided
-from ..plans import Layout
+from ..model.placements import has_strided
+from ..model.plan_steps import Layout
 
 Redistribute = Callable[..., torch.Tensor]
 

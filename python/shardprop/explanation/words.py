@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from .._torch import DeviceMesh, DTensorSpec, Placement, Replicate, Shard
-from ..plans import Layout
+from ..model.plan_steps import Layout
 from ..redistribute_hook import layout_text
 
 __all__ = [

@@ -12,10 +12,10 @@ from .. import _core, _torch
 from .._torch import DeviceMesh, OpOverload, TensorMeta
 from ..errors import ShardpropError
 from ..lists import is_tensor_list
+from ..model.op_traits import op_facts
+from ..model.question import OutputMeta
 from ..op_call import placed_arguments
-from ..op_facts import op_facts
 from ..propagator import current_policy, uncounted
-from ..question import OutputMeta
 from ..route import Who, route
 from ..rules.rule import RowsRule
 from .by_rows import expand_rows

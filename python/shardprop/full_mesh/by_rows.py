@@ -8,8 +8,8 @@ from typing import Any
 from .. import _core
 from .._torch import DTensorSpec, TensorMeta
 from ..engine import Arguments, prepare
-from ..op_facts import op_facts
-from ..question import OutputMeta, Question
+from ..model.op_traits import op_facts
+from ..model.question import OutputMeta, Question
 from ..rules.rule import RowsRule
 from .given import Given, Layout
 from .numbered import Numbered

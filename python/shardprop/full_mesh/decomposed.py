@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._torch import OpSchema, Placement, Replicate, Shard, StridedShard
-from ..specs import make_spec
+from ..model.specs import make_spec
 from .given import Given, Layout
 
 __all__ = ["schema_of_sources"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from .. import _core
 from .._torch import Replicate
 from ..errors import ShardpropError
-from ..question import NoStrategyError, Question
+from ..model.question import NoStrategyError, Question
 from ..rules.follow import Candidate
 from ..rules.rule import Rule
 from .given import Given, Layout

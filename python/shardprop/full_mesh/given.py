@@ -21,10 +21,10 @@ from .._torch import (
 from ..decision import asked_of
 from ..errors import ShardpropError
 from ..metadata import output_meta
-from ..question import OutputMeta, Question
+from ..model.question import OutputMeta, Question
+from ..model.spec_checks import check_spec
+from ..model.specs import default_shard_order, make_spec
 from ..rules.rule import Rule
-from ..spec_checks import check_spec
-from ..specs import default_shard_order, make_spec
 
 __all__ = ["Given", "Layout", "refuse_order"]
 

@@ -17,9 +17,9 @@ from .._torch import (
     TensorMeta,
 )
 from ..errors import ShardpropError
-from ..kinds import is_partial, is_strided
-from ..spec_checks import refuse_mixed_partials
-from ..specs import make_spec
+from ..model.placements import is_partial, is_strided
+from ..model.spec_checks import refuse_mixed_partials
+from ..model.specs import make_spec
 from .given import Given, Layout, refuse_order
 
 __all__ = ["check_count", "kinds_among", "read_sources"]

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._torch import Partial, Placement, Replicate, Shard, StridedShard
+from ..model.plan_steps import Layout
 from ..pictures.colours import rank_colour
 from ..pictures.geometry import Interval, held_intervals
 from ..pictures.subject import Subject, subject_of_layout
 from ..pictures.view import drawn_dims
-from ..plans import Layout
 from .names import over_text, short
 
 __all__ = ["movement"]

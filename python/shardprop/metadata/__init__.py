@@ -20,7 +20,7 @@ import torch
 from .. import _torch
 from .._torch import DTensorSpec, OpSchema, TensorMeta
 from ..closed_forms import DECLINED
-from ..question import OutputMeta
+from ..model.question import OutputMeta
 from . import fake_tensors, meta_tensors
 from .classes import OpClass, class_of, means_for
 from .meta_tensors import forget

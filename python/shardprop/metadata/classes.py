@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .. import _torch
 from .._torch import OpOverload
 from ..closed_forms import ClosedForm, closed_form
-from ..op_facts import op_facts
+from ..model.op_traits import op_facts
 from .admitted import ADMITTED
 from .left_out import CHANGED_BY_AUTOCAST, LEFT_OUT
 

@@ -16,8 +16,8 @@ import torch
 
 from .. import _core, _torch
 from .._torch import DTensorSpec, FakeTensor, FakeTensorMode, OpSchema, TensorMeta, no_dispatch
-from ..op_facts import op_facts
-from ..question import OutputMeta
+from ..model.op_traits import op_facts
+from ..model.question import OutputMeta
 from .results import meta_of_result
 
 __all__ = ["output_meta"]

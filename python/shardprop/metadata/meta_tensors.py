@@ -17,8 +17,8 @@ import torch
 
 from .. import _torch
 from .._torch import DTensorSpec, OpSchema, TensorMeta
-from ..op_facts import op_facts
-from ..question import OutputMeta
+from ..model.op_traits import op_facts
+from ..model.question import OutputMeta
 from ..support.cache import BoundedMap
 from .results import meta_of_result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from .._torch import TensorMeta
-from ..question import OutputMeta
+from ..model.question import OutputMeta
 
 __all__ = ["meta_of_result"]
 

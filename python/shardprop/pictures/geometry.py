@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import ShardpropError
-from ..kinds import is_partial, is_shard, is_strided
-from ..plans import Layout
+from ..model.placements import is_partial, is_shard, is_strided
+from ..model.plan_steps import Layout
 
 __all__ = ["Block", "Cut", "blocks", "cuts_of", "held_intervals"]
 

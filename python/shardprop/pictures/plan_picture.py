@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..plans import Step
+from ..model.plan_steps import Step
 from ..redistribute_plan import Plan
 from .canvas import Canvas, canvas
 from .colours import step_colour

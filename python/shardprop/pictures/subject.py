@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .. import _torch
 from .._torch import DeviceMesh, DTensor, DTensorSpec
 from ..errors import ShardpropError
-from ..plans import Layout
+from ..model.plan_steps import Layout
 from ..redistribute_hook import layout_text
 from .geometry import Block, Cut, blocks, cuts_of
 

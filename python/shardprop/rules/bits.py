@@ -6,8 +6,8 @@ import torch
 
 from .. import _core
 from .._torch import DTensorSpec, Partial, StridedShard
-from ..kinds import is_shard
-from ..question import Question
+from ..model.placements import is_shard
+from ..model.question import Question
 from .follow import REPLICATE, Candidate, FollowRule
 from .reductions import is_even
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._torch import DTensorSpec, OpOverload, Partial, Placement, Replicate, Shard, StridedShard
-from ..kinds import has_strided
+from ..model.placements import has_strided
+from ..model.question import Choice, Placements, Question
+from ..model.specs import default_shard_order, make_spec
 from ..outputs import alike
-from ..question import Choice, Placements, Question
-from ..specs import default_shard_order, make_spec
 from .places import function_place, innermost
 from .rule import Chooser, Origin, Rule, RuleKind, declining_the_unexpected
 

@@ -7,8 +7,8 @@ import functools
 import torch
 
 from .._torch import DTensorSpec, Partial, Placement, Shard, StridedShard
+from ..model.question import Question
 from ..outputs import alike
-from ..question import Question
 from .follow import (
     REPLICATE,
     Axes,

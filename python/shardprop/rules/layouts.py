@@ -7,8 +7,8 @@ import torch
 from .. import _core
 from .._torch import DTensorSpec, OpOverload, Partial, Placement
 from ..errors import RefusedPlacementError
-from ..kinds import is_shard
-from ..question import Question
+from ..model.placements import is_shard
+from ..model.question import Question
 from .follow import REPLICATE, Axes, Axis, Candidate, FollowRule, Placements, unary
 from .pending import stands_for_itself
 

@@ -6,8 +6,8 @@ import torch
 
 from .. import _core, _torch
 from .._torch import DTensorSpec, Partial, Placement
-from ..kinds import is_shard
-from ..question import Question
+from ..model.placements import is_shard
+from ..model.question import Question
 from .follow import (
     REPLICATE,
     Axes,

@@ -13,8 +13,8 @@ import torch
 
 from .. import _core, _torch
 from .._torch import DTensorSpec, Partial, Placement, StridedShard, TensorMeta
-from ..kinds import is_shard
-from ..question import Question
+from ..model.placements import is_shard
+from ..model.question import Question
 from .follow import Axes, Axis, FollowRule, argument, normal_dim, unary
 from .pending import passes_conversion
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from .._torch import OpOverload, Partial, Placement, Replicate, Shard, ShardingPlaceholder
 from ..errors import ShardpropError
+from ..model.question import Choice, OutputMeta, Question
 from ..notation import Notation
-from ..question import Choice, OutputMeta, Question
 from .places import function_place, innermost, short_path
 from .rule import Chooser, Origin, RowsRule, declining_the_unexpected, unexpected
 

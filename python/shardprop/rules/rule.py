@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpOverload, OpSchema, Placement
 from ..errors import ShardpropError
+from ..model.question import Choice, OutputMeta, Question, question_of
 from ..notation import Notation
-from ..question import Choice, OutputMeta, Question, question_of
 from .places import function_place
 
 if TYPE_CHECKING:

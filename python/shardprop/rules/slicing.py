@@ -8,7 +8,7 @@ import torch
 
 from .. import _core, _torch
 from .._torch import DTensorSpec
-from ..question import Question
+from ..model.question import Question
 from .follow import Axes, Axis, Candidate, FollowRule, argument, normal_dim, unary
 
 __all__ = ["RULES"]

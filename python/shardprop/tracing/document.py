@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .._torch import DeviceMesh, DTensorSpec, Partial, Placement, Replicate, StridedShard
-from ..kinds import is_shard, is_strided
-from ..operands import operands_of
-from ..plans import Layout, Step
+from ..model.operands import operands_of
+from ..model.placements import is_shard, is_strided
+from ..model.plan_steps import Layout, Step
 from ..redistribute_hook import layout_text, plan_text
 from ..support.stats import DecidedBy
 from ..version import __version__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import _torch
 from .._torch import DTensorSpec, MovedOperand, TensorMeta
-from ..operands import operands_of
+from ..model.operands import operands_of
 from ..support.stats import DecidedBy
 from .model import NOWHERE, Place, TracedDecision, TracedRedistribution
 from .plans import Plans

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from .. import _core
 from .._torch import DTensorSpec, Partial, Placement, Replicate
 from ..errors import ShardpropError
-from ..kinds import is_partial
+from ..model.placements import is_partial
+from ..model.specs import make_spec
 from ..optimal_policy import OptimalPolicy
 from ..policy import Policy
 from ..policy_settings import TopologyLike, planner_for_plans
 from ..propagator import redistribution
 from ..redistribute_plan import Plan
-from ..specs import make_spec
 
 __all__ = ["Planned", "Plans", "spec_identity"]
 

@@ -20,13 +20,13 @@ from .._torch import (
     ShardingPlaceholder,
     TensorMeta,
 )
-from ..kinds import is_shard
-from ..op_facts import op_facts
+from ..model.op_traits import op_facts
+from ..model.placements import is_shard
+from ..model.specs import make_spec
 from ..propagator import propagate_sharding
 from ..registry import TorchsWay
 from ..route import Who, route_of
 from ..rules.rule import Origin, RowsRule
-from ..specs import make_spec
 from .candidates import shard
 from .execution import Executable, Outcome
 from .meshes import mesh_of

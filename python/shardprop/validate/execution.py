@@ -9,7 +9,7 @@ import torch
 
 from .. import _torch
 from .._torch import OpOverload
-from ..op_facts import op_facts
+from ..model.op_traits import op_facts
 from .calls import Call
 from .partials import Untestable
 

@@ -21,7 +21,7 @@ import torch
 
 from .. import _torch
 from .._torch import DeviceMesh, DTensor, Partial, Placement
-from ..kinds import is_shard
+from ..model.placements import is_shard
 from .candidates import REPLICATE, shard
 from .compare import difference, largest
 from .meshes import ensure_process_group

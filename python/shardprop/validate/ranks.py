@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 
 from .._torch import Placement, Replicate, Shard
-from ..kinds import is_partial, is_shard
+from ..model.placements import is_partial, is_shard
 from .compare import difference, largest
 from .partials import Untestable, parts, reduced
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from .._torch import OpOverload, Partial, Placement, Replicate, Shard, StridedShard, function_schema
-from ..op_facts import op_facts
+from ..model.op_traits import op_facts
 from . import alone
 from .calls import Call
 

@@ -18,10 +18,10 @@ from shardprop import ShardpropError, _torch, observation
 from shardprop.explanation.explaining import explain_schema
 from shardprop.explanation.model import DecisionExplanation
 from shardprop.full_mesh.table import Strategies, Strategy
+from shardprop.model.op_traits import op_facts
+from shardprop.model.operands import operands_of
 from shardprop.observation import Observed
 from shardprop.op_call import specs_of
-from shardprop.op_facts import op_facts
-from shardprop.operands import operands_of
 from shardprop.outputs import output_placements, wanted_specs
 from shardprop.query import Decision
 from shardprop.route import Who

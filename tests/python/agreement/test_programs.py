@@ -17,8 +17,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import shardprop
 from shardprop import observation
 from shardprop.explanation.model import DecisionExplanation
+from shardprop.model.operands import operands_of
 from shardprop.observation import Observed
-from shardprop.operands import operands_of
 from shardprop.outputs import output_placements
 from shardprop.route import Who
 

@@ -15,8 +15,8 @@ from shardprop import ShardpropError, graph
 from shardprop.capture.layouts import plain_layouts
 from shardprop.compute import ComputeCost
 from shardprop.full_mesh.local_shapes import largest_shard
+from shardprop.model.specs import make_spec
 from shardprop.policy_settings import exact_planner
-from shardprop.specs import make_spec
 
 from .models import Mlp, Transformer
 

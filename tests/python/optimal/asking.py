@@ -10,7 +10,7 @@ from torch.distributed.tensor import Partial, Placement
 from torch.distributed.tensor.placement_types import _MaskPartial
 
 from shardprop.cost_model import COLLECTIVES, CostModel, GroupCosts, Line
-from shardprop.plans import Layout
+from shardprop.model.plan_steps import Layout
 
 from .moves import Move, Problem
 from .state import (

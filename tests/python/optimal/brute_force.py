@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from shardprop.plans import Layout, Step
+from shardprop.model.plan_steps import Layout, Step
 
 from .moves import Move, Problem, moves
 from .state import REPLICATED, SS, P, Placed, State, layout_of, state_of

@@ -12,7 +12,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from shardprop import _core, mesh_models
 from shardprop.cost_model import COLLECTIVES, CostModel
 from shardprop.exact import ExactPlanner, steps_of
-from shardprop.plans import Step
+from shardprop.model.plan_steps import Step
 
 from .brute_force import Total, price_of_steps
 from .moves import Problem

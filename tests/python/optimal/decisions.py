@@ -13,7 +13,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from shardprop import _core
 from shardprop.cost_model import CostModel
 from shardprop.engine import prepare
-from shardprop.question import Choice, NoStrategyError, Question
+from shardprop.model.question import Choice, NoStrategyError, Question
 from shardprop.rules.rule import RowsRule
 
 from ..parity.meshes import MeshKey

@@ -14,7 +14,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry
 from torch.distributed.tensor.placement_types import _MaskPartial, _StridedShard
 
 from shardprop.cost_model import CostModel
-from shardprop.plans import Layout
+from shardprop.model.plan_steps import Layout
 
 from ..specs import spec_of
 from .models import random_model

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from shardprop._torch import Partial, StridedShard
-from shardprop.plans import Layout
+from shardprop.model.plan_steps import Layout
 
 Places = tuple[int, ...]
 

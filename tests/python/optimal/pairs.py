@@ -15,7 +15,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.placement_types import _StridedShard
 
 from shardprop.cost_model import CostModel, GroupCosts, Line
-from shardprop.plans import Layout, Step
+from shardprop.model.plan_steps import Layout, Step
 
 from ..parity.meshes import MeshKey
 from .brute_force import Total, all_prices

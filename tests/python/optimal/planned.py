@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from shardprop import _torch
 from shardprop._torch import DTensorSpec
-from shardprop.plans import Step
+from shardprop.model.plan_steps import Step
 from shardprop.redistribute_hook import redistribute_with
 
 from .walks import Tensor, random_way

@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from shardprop import _torch
 from shardprop.execution import run
-from shardprop.plans import Step
+from shardprop.model.plan_steps import Step
 
 from .local import fault, split
 from .walks import Groups, Tensor

@@ -10,7 +10,7 @@ from torch.distributed.tensor import Partial, Placement
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from shardprop.cost_model import CostModel
-from shardprop.plans import Layout
+from shardprop.model.plan_steps import Layout
 
 from .brute_force import Total, all_prices
 from .moves import Problem

@@ -10,7 +10,7 @@ from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.placement_types import _StridedShard
 
-from shardprop.plans import Layout
+from shardprop.model.plan_steps import Layout
 
 # Per tensor dim the mesh dims in the order in which they cut it.
 Orders = tuple[tuple[int, ...], ...]

@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 import shardprop
 from shardprop import ShardpropError
 from shardprop.cost_model import CostModel
-from shardprop.plans import Step
+from shardprop.model.plan_steps import Step
 from shardprop.topology import Topology, load_topology
 
 from ..specs import R, S, spec_of

@@ -13,7 +13,7 @@ from torch.distributed.tensor.debug import CommDebugMode
 
 from shardprop import _torch
 from shardprop.execution import run
-from shardprop.plans import Step
+from shardprop.model.plan_steps import Step
 
 from ..specs import SS
 from .gloo import Processes

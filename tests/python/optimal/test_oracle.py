@@ -11,7 +11,7 @@ from torch.distributed.tensor import Partial, Replicate
 from torch.distributed.tensor._collective_utils import redistribute_cost
 from torch.distributed.tensor._redistribute import use_min_cost_redistribution_plan
 
-from shardprop.plans import Layout
+from shardprop.model.plan_steps import Layout
 
 from ..parity.oracle import forget_history
 from ..specs import P, R, S

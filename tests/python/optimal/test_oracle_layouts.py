@@ -11,7 +11,7 @@ from torch.distributed.tensor import Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.placement_types import _StridedShard
 
-from shardprop.plans import Layout
+from shardprop.model.plan_steps import Layout
 
 from ..specs import SS, P, R, S, spec_of
 from .layouts import (

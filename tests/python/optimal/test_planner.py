@@ -17,7 +17,7 @@ from torch.distributed.tensor import Placement
 import shardprop
 from shardprop import _core
 from shardprop.cost_model import CostModel
-from shardprop.plans import Layout
+from shardprop.model.plan_steps import Layout
 from shardprop.topology import CallbackTopology
 
 from ..parity.meshes import MeshKey

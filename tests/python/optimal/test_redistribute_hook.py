@@ -26,7 +26,7 @@ from torch.utils._debug_mode import DebugMode
 
 from shardprop import _torch
 from shardprop.execution import run
-from shardprop.plans import Layout, Step
+from shardprop.model.plan_steps import Layout, Step
 from shardprop.redistribute_hook import layout_text, plan_text, redistribute_with
 
 from ..specs import SS, spec_of

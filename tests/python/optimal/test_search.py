@@ -22,7 +22,7 @@ from shardprop._torch import ShardingPlaceholder
 from shardprop.cost_model import CostModel, GroupCosts, Line
 from shardprop.engine import Arguments, prepare
 from shardprop.metadata import output_meta
-from shardprop.question import Question
+from shardprop.model.question import Question
 from shardprop.route import route_of
 
 from ..custom_ops import ops

@@ -6,7 +6,7 @@ import torch
 from torch.distributed.tensor import Shard
 
 import shardprop
-from shardprop.plans import Layout
+from shardprop.model.plan_steps import Layout
 
 from .layouts import spec_of_layout
 from .ranks import flattened

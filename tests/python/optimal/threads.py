@@ -18,7 +18,7 @@ from torch.testing._internal.distributed.multi_threaded_pg import (
 
 from shardprop import _torch
 from shardprop.execution import run
-from shardprop.plans import Step
+from shardprop.model.plan_steps import Step
 
 from .local import fault, split
 from .ranks import numbers

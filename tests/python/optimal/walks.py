@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shardprop._torch import Partial, Placement, Replicate, Shard, StridedShard
-from shardprop.plans import Layout, Step
+from shardprop.model.plan_steps import Layout, Step
 
 Groups = Sequence[tuple[int, ...]]
 

@@ -16,7 +16,7 @@ from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 
 import shardprop
 from shardprop.demo.compare import clear_every_cache
-from shardprop.question import Choice, Question
+from shardprop.model.question import Choice, Question
 from shardprop.rules.rule import Chooser, TorchRule
 
 from .check import check

@@ -14,8 +14,8 @@ import torch
 
 from ..._torch import DataDependentError, DTensorSpec, OpOverload, Partial, Placement
 from ...errors import ShardpropError
-from ...kinds import is_shard
-from ...question import NoStrategyError, Question
+from ...model.placements import is_shard
+from ...model.question import NoStrategyError, Question
 from ...support.cache import BoundedMap
 from ..follow import REPLICATE, Candidate, FollowRule
 from . import dim_map as maps

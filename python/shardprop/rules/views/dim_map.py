@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..._torch import SymInt
-from ...sizes import known, maybe
+from ..._torch.symbolic_sizes import known, maybe
 from .declined import Declined
 
 __all__ = [

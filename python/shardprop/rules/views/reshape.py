@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..._torch import free_symbols
-from ...sizes import holds, known, maybe
+from ..._torch.symbolic_sizes import holds, known, maybe
 from .declined import Declined, Endless
 from .dim_map import DimMap, Group, Shape, dim_map, size_list
 

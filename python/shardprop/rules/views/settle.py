@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...sizes import known, maybe
+from ..._torch.symbolic_sizes import known, maybe
 from .declined import Declined
 from .dim_map import DimMap, Group
 from .shards import Shards

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import expect_true, guard_or_false, guard_or_true
 
-from . import _core
+from .. import _core
 
 __all__ = [
     "backed_symbols",

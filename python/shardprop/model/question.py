@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from . import _torch
-from ._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, Placement, TensorMeta
-from .kinds import has_strided
-from .op_facts import op_facts
+from .. import _torch
+from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, Placement, TensorMeta
+from .op_traits import op_facts
+from .placements import has_strided
 
 __all__ = [
     "Choice",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ._torch import (
+from .._torch import (
     DTensorSpec,
     Placement,
     Shard,

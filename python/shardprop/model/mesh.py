@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import weakref
 
-from . import _core, _torch
-from ._torch import DeviceMesh
+from .. import _core, _torch
+from .._torch import DeviceMesh
 
 __all__ = ["core_mesh"]
 

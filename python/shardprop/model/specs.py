@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ._torch import default_shard_order, make_spec
+from .._torch import default_shard_order, make_spec
 
 __all__ = ["default_shard_order", "make_spec"]

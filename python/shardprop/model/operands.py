@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ._torch import DTensorSpec, OpOverload, TensorMeta
-from .op_facts import op_facts
+from .._torch import DTensorSpec, OpOverload, TensorMeta
+from .op_traits import op_facts
 
 __all__ = ["Operand", "keyword_order", "operands_of"]
 

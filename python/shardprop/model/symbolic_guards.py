@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from . import _core, _torch
-from ._torch import DataDependentError, DTensorSpec, Placement, Shard
-from .meshes import core_mesh
-from .sizes import backed_symbols, is_symbolic, unbacked_symbols
+from .. import _core, _torch
+from .._torch import DataDependentError, DTensorSpec, Placement, Shard
+from .._torch.symbolic_sizes import backed_symbols, is_symbolic, unbacked_symbols
+from .mesh import core_mesh
 
 __all__ = ["Candidate", "SymbolicSizes", "symbolic_cost"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from . import _torch
-from ._torch import ArgumentRewrites, OpOverload
+from .. import _torch
+from .._torch import ArgumentRewrites, OpOverload
 
 __all__ = ["OpFacts", "op_facts"]
 

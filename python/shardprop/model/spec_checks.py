@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ._torch import DeviceMesh, DTensorSpec, Partial, Placement
-from .errors import ShardpropError
+from .._torch import DeviceMesh, DTensorSpec, Partial, Placement
+from ..errors import ShardpropError
 
 __all__ = ["check_consumers", "check_ends", "check_spec", "refuse_mixed_partials"]
 
