@@ -56,8 +56,9 @@ __all__ = [
 if TYPE_CHECKING:
     from . import graph
     from ._torch import Partial, Replicate, Shard
-    from .calibration import Calibration, calibrate
-    from .calibration import Settings as CalibrationSettings
+    from .cost.calibration import Calibration, calibrate
+    from .cost.calibration import Settings as CalibrationSettings
+    from .cost.topology import CallbackTopology, Topology, TorchTopology, load_topology
     from .errors import ShardpropError
     from .exact import ExactPlanner
     from .explanation import Explanation, explain
@@ -76,14 +77,13 @@ if TYPE_CHECKING:
     )
     from .support.build_info import build_config
     from .support.stats import Stats
-    from .topology import CallbackTopology, Topology, TorchTopology, load_topology
     from .tracing import Trace, trace
 else:
     # Where each name is: loaded when it is first asked for, so that a program loads what it uses.
     _HOMES = {
         "_torch": "Partial Replicate Shard",
         "support.build_info": "build_config",
-        "calibration": "Calibration calibrate",
+        "cost.calibration": "Calibration calibrate",
         "support.stats": "Stats",
         "errors": "ShardpropError",
         "exact": "ExactPlanner",
@@ -96,7 +96,7 @@ else:
         "query": "Decision plan propagate propagate_toward redistribute_cost",
         "redistribute_plan": "Plan",
         "registration": "register_rule register_single_dim_rule temporary_rules unregister",
-        "topology": "CallbackTopology Topology TorchTopology load_topology",
+        "cost.topology": "CallbackTopology Topology TorchTopology load_topology",
         "tracing": "Trace trace",
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -114,7 +114,7 @@ else:
         if name == "graph":
             value: object = importlib.import_module(".graph", __name__)
         elif name == "CalibrationSettings":
-            value = importlib.import_module(".calibration", __name__).Settings
+            value = importlib.import_module(".cost.calibration", __name__).Settings
         elif name in _HOME_OF:
             value = getattr(importlib.import_module(f".{_HOME_OF[name]}", __name__), name)
         elif importlib.util.find_spec(f".{name}", __name__) is not None:

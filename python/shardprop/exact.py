@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from . import _core, _torch
 from ._torch import DeviceMesh, DTensorSpec, Placement, Replicate, TensorMeta
+from .cost.topology import CostSource
 from .engine import Prepared, chosen
 from .errors import ShardpropError
 from .mesh_models import MeshModels
@@ -17,7 +18,6 @@ from .model.plan_steps import Layout, Step
 from .model.question import Choice, Question
 from .model.specs import make_spec
 from .support.cache import BoundedMap
-from .topology import CostSource
 from .weighed import weighed_outputs
 
 __all__ = ["ExactPlanner", "NotReached", "PlanPrice"]

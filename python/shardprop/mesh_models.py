@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from . import _core, _torch
 from ._torch import DeviceMesh
-from .cost_model import CostModel
+from .cost.cost_model import CostModel
+from .cost.topology import CostSource, cost_model_on
 from .errors import ShardpropError
 from .group_creation import create_groups
 from .support.cache import list_in_stats
 from .support.held_bytes import CacheStats
-from .topology import CostSource, cost_model_on
 
 __all__ = ["MeshModels", "in_core"]
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
-from .cost_model import Price
+from .cost.cost_model import Price
+from .cost.topology import PRESETS, CostSource, load_topology
 from .errors import ShardpropError
 from .exact import ExactPlanner
 from .support.numbers import is_finite_number
-from .topology import PRESETS, CostSource, load_topology
 
 __all__ = [
     "TopologyLike",

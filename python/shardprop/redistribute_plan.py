@@ -10,7 +10,7 @@ import torch
 
 from . import _torch
 from ._torch import DTensor, DTensorSpec
-from .cost_model import COLLECTIVES
+from .cost.cost_model import COLLECTIVES
 from .errors import ShardpropError
 from .execution import local_shape, run
 from .model.plan_steps import Step

@@ -7,11 +7,11 @@ import dataclasses
 import torch
 
 from shardprop import _core
-from shardprop.calibration.workloads import _WORKLOADS
-from shardprop.cost_model import COLLECTIVES
+from shardprop.cost.calibration.workloads import _WORKLOADS
+from shardprop.cost.cost_model import COLLECTIVES
+from shardprop.cost.topology.links import PerCollective
 from shardprop.execution import _MOVES
 from shardprop.pictures.colours import STEP_COLOURS
-from shardprop.topology.links import PerCollective
 
 
 def test_every_collective_is_priced_measured_and_drawn() -> None:

@@ -15,12 +15,12 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from shardprop import _core, registry
+from shardprop.cost.topology import load_topology
 from shardprop.engine import Prepared, prepare
 from shardprop.mesh_models import MeshModels
 from shardprop.metadata import output_meta
 from shardprop.model.question import Question
 from shardprop.route import route_of
-from shardprop.topology import load_topology
 
 from .specs import SS, P, R, S, spec_of
 

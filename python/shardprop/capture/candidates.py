@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._torch import DeviceMesh, Replicate, TensorMeta
-from ..compute import ComputeCost
+from ..cost.compute import ComputeCost
 from ..errors import ShardpropError
 from ..full_mesh import LayoutTable, strategies
 from .layout_facts import LayoutFacts

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from .._torch import DeviceMesh, Placement
-from ..compute import ComputeCost
+from ..cost.compute import ComputeCost
 from ..errors import ShardpropError
 from ..exact import ExactPlanner
 from ..graph.problem import Problem

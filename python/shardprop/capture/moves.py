@@ -9,7 +9,7 @@ import torch
 
 from .. import _core, _torch
 from .._torch import DTensor, DTensorSpec, Placement
-from ..cost_model import COLLECTIVES
+from ..cost.cost_model import COLLECTIVES
 from ..exact import ExactPlanner
 from ..execution import run
 from ..model.plan_steps import Step

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..cost_model import COLLECTIVES
+from ..cost.cost_model import COLLECTIVES
 from ..pictures.words import bytes_text, us_text
 from ..support.console import counted
 from .movement import movement

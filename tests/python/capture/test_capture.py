@@ -13,7 +13,7 @@ from torch.distributed.tensor import Partial, Replicate, Shard
 
 from shardprop import ShardpropError, graph
 from shardprop.capture.layouts import plain_layouts
-from shardprop.compute import ComputeCost
+from shardprop.cost.compute import ComputeCost
 from shardprop.full_mesh.local_shapes import largest_shard
 from shardprop.model.specs import make_spec
 from shardprop.policy_settings import exact_planner

@@ -9,7 +9,7 @@ import torch
 from torch.distributed.tensor._dtensor_spec import TensorMeta
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from shardprop.compute import Work, work_of
+from shardprop.cost.compute import Work, work_of
 
 aten = torch.ops.aten
 

@@ -10,7 +10,7 @@ import torch
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from shardprop.compute import ComputeCost, cost, work_of
+from shardprop.cost.compute import ComputeCost, cost, work_of
 from shardprop.errors import ShardpropError
 from shardprop.support.cache import stats_of_maps
 

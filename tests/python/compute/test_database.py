@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from shardprop.compute import ComputeCost
+from shardprop.cost.compute import ComputeCost
 
 from .calls import aten, metas
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from shardprop.compute import Work
-from shardprop.topology import Topology, load_topology
+from shardprop.cost.compute import Work
+from shardprop.cost.topology import Topology, load_topology
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "cost-models.md"
 

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from shardprop.compute import work_of
-from shardprop.compute.formulas import formula_of
+from shardprop.cost.compute import work_of
+from shardprop.cost.compute.formulas import formula_of
 
 from .calls import aten, called, meta, metas, recorded, work_in
 

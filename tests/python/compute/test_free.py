@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from shardprop.compute import ComputeCost, work_of
-from shardprop.compute.free import is_free
+from shardprop.cost.compute import ComputeCost, work_of
+from shardprop.cost.compute.free import is_free
 
 from .calls import aten, called, meta, work_in
 

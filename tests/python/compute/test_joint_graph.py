@@ -14,7 +14,7 @@ from torch._subclasses import FakeTensorMode
 from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from shardprop.compute import ComputeCost, Work, work_of
+from shardprop.cost.compute import ComputeCost, Work, work_of
 
 from .calls import Recorded, aten, metas
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from shardprop.compute import ComputeCost, cost
+from shardprop.cost.compute import ComputeCost, cost
 from shardprop.errors import ShardpropError
 
 from .calls import aten, meta, metas

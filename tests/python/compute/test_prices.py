@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from shardprop.compute import ComputeCost
-from shardprop.errors import ShardpropError
-from shardprop.topology import (
+from shardprop.cost.compute import ComputeCost
+from shardprop.cost.topology import (
     Compute,
     Link,
     Memory,
@@ -19,6 +18,7 @@ from shardprop.topology import (
     Topology,
     load_topology,
 )
+from shardprop.errors import ShardpropError
 
 from .calls import aten, meta
 

@@ -9,7 +9,7 @@ import torch
 from torch.distributed.tensor import Partial, Placement
 from torch.distributed.tensor.placement_types import _MaskPartial
 
-from shardprop.cost_model import COLLECTIVES, CostModel, GroupCosts, Line
+from shardprop.cost.cost_model import COLLECTIVES, CostModel, GroupCosts, Line
 from shardprop.model.plan_steps import Layout
 
 from .moves import Move, Problem

@@ -10,7 +10,7 @@ from torch.distributed.tensor import Partial
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from shardprop import _core, mesh_models
-from shardprop.cost_model import COLLECTIVES, CostModel
+from shardprop.cost.cost_model import COLLECTIVES, CostModel
 from shardprop.exact import ExactPlanner, steps_of
 from shardprop.model.plan_steps import Step
 

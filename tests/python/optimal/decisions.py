@@ -11,7 +11,7 @@ from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from shardprop import _core
-from shardprop.cost_model import CostModel
+from shardprop.cost.cost_model import CostModel
 from shardprop.engine import prepare
 from shardprop.model.question import Choice, NoStrategyError, Question
 from shardprop.rules.rule import RowsRule

@@ -13,7 +13,7 @@ from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry
 from torch.distributed.tensor.placement_types import _MaskPartial, _StridedShard
 
-from shardprop.cost_model import CostModel
+from shardprop.cost.cost_model import CostModel
 from shardprop.model.plan_steps import Layout
 
 from ..specs import spec_of

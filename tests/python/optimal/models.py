@@ -7,7 +7,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 
-from shardprop.cost_model import COLLECTIVES, CostModel, GroupCosts, Line
+from shardprop.cost.cost_model import COLLECTIVES, CostModel, GroupCosts, Line
 
 __all__ = ["all_groups", "random_groups", "random_model", "ring_model"]
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shardprop.cost_model import COLLECTIVES, CostModel, Line
+from shardprop.cost.cost_model import COLLECTIVES, CostModel, Line
 
 from .permutes import permuted
 from .state import REPLICATED, SPECIAL, SS, P, Placed, R, S, State, ceil, local_shape

@@ -14,7 +14,7 @@ from torch.distributed.tensor import Partial, Placement, Replicate
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.placement_types import _StridedShard
 
-from shardprop.cost_model import CostModel, GroupCosts, Line
+from shardprop.cost.cost_model import CostModel, GroupCosts, Line
 from shardprop.model.plan_steps import Layout, Step
 
 from ..parity.meshes import MeshKey

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import torch.distributed as dist
 
 from shardprop import _torch
-from shardprop.topology import PRESETS
+from shardprop.cost.topology import PRESETS
 
 from ..parity.topology import set_devices_per_host
 from .carried import Carried

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from torch.distributed.tensor import Partial, Placement
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
-from shardprop.cost_model import CostModel
+from shardprop.cost.cost_model import CostModel
 from shardprop.model.plan_steps import Layout
 
 from .brute_force import Total, all_prices

@@ -11,9 +11,9 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import shardprop
 from shardprop import ShardpropError
-from shardprop.cost_model import CostModel
+from shardprop.cost.cost_model import CostModel
+from shardprop.cost.topology import Topology, load_topology
 from shardprop.model.plan_steps import Step
-from shardprop.topology import Topology, load_topology
 
 from ..specs import R, S, spec_of
 from .enabled import TOPOLOGY, dtensor, fresh_mesh

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from torch.distributed.tensor import Placement
 
-from shardprop.cost_model import COLLECTIVES, CostModel, GroupCosts, Line
+from shardprop.cost.cost_model import COLLECTIVES, CostModel, GroupCosts, Line
 
 from ..specs import SS, P, R, S
 from .asking import AVG, MASK, MAX, asked, by_bytes, only, work

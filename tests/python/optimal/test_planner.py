@@ -16,9 +16,9 @@ from torch.distributed.tensor import Placement
 
 import shardprop
 from shardprop import _core
-from shardprop.cost_model import CostModel
+from shardprop.cost.cost_model import CostModel
+from shardprop.cost.topology import CallbackTopology
 from shardprop.model.plan_steps import Layout
-from shardprop.topology import CallbackTopology
 
 from ..parity.meshes import MeshKey
 from ..specs import SS, P, R, S, spec_of

@@ -19,7 +19,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop._torch import ShardingPlaceholder
-from shardprop.cost_model import CostModel, GroupCosts, Line
+from shardprop.cost.cost_model import CostModel, GroupCosts, Line
 from shardprop.engine import Arguments, prepare
 from shardprop.metadata import output_meta
 from shardprop.model.question import Question

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
-from shardprop.calibration import Settings, calibrate, measuring
+from shardprop.cost.calibration import Settings, calibrate, measuring
 
 
 def main() -> None:

@@ -14,12 +14,12 @@ import pytest
 from torch.distributed.device_mesh import init_device_mesh
 from typer.testing import CliRunner
 
-from shardprop.calibration import Settings, calibrate
-from shardprop.calibration.settings import parse_sizes
 from shardprop.cli import app
-from shardprop.cost_model import COLLECTIVES
+from shardprop.cost.calibration import Settings, calibrate
+from shardprop.cost.calibration.settings import parse_sizes
+from shardprop.cost.cost_model import COLLECTIVES
+from shardprop.cost.topology import Topology, load_topology
 from shardprop.errors import ShardpropError
-from shardprop.topology import Topology, load_topology
 
 TINY = ("--sizes", "64,1KiB", "--repetitions", "2")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from shardprop.cost.topology import CallbackTopology, Memory, load_topology
 from shardprop.errors import ShardpropError
-from shardprop.topology import CallbackTopology, Memory, load_topology
 
 
 def price(collective: str, mesh_dims: tuple[int, ...], ranks: int, wire_bytes: int) -> float:

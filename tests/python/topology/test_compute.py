@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from shardprop.cost.topology import PRESETS, Compute, Topology, load_topology
 from shardprop.errors import ShardpropError
-from shardprop.topology import PRESETS, Compute, Topology, load_topology
 
 from .documents import FULL, MISSING, changed
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from torch.distributed.device_mesh import init_device_mesh
 
+from shardprop.cost.topology import Topology, load_topology
 from shardprop.errors import ShardpropError
-from shardprop.topology import Topology, load_topology
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "cost-models.md"
 

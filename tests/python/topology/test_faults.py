@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from shardprop.cost.topology import Link, Memory, Node, PerCollective, Topology, load_topology
 from shardprop.errors import ShardpropError
-from shardprop.topology import Link, Memory, Node, PerCollective, Topology, load_topology
 
 from .documents import FULL, MISSING, changed, paths
 

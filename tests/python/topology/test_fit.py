@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from shardprop.calibration.fit import Fit, Point, fit_line
+from shardprop.cost.calibration.fit import Fit, Point, fit_line
 
 SIZES = [1000 * 4**power for power in range(7)]
 

@@ -11,8 +11,8 @@ from torch.distributed.tensor._collective_utils import (
     _compute_placement_transition_cost,
 )
 
-from shardprop.cost_model import COLLECTIVES
-from shardprop.topology import PRESETS, Topology, load_topology
+from shardprop.cost.cost_model import COLLECTIVES
+from shardprop.cost.topology import PRESETS, Topology, load_topology
 
 # What a rank holds, and the collective with its wire bytes for n ranks.
 MOVES: dict[str, tuple[Placement, Placement, Any]] = {

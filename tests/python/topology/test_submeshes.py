@@ -10,9 +10,9 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 
 from shardprop import _torch
-from shardprop.cost_model import CostModel
+from shardprop.cost.cost_model import CostModel
+from shardprop.cost.topology import Topology, load_topology
 from shardprop.errors import ShardpropError
-from shardprop.topology import Topology, load_topology
 
 from .test_topology import lines
 

@@ -11,9 +11,8 @@ from torch._subclasses import FakeTensorMode
 from torch.distributed._local_tensor import LocalTensorMode
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from shardprop.cost_model import COLLECTIVES, CostModel, Line
-from shardprop.errors import ShardpropError
-from shardprop.topology import (
+from shardprop.cost.cost_model import COLLECTIVES, CostModel, Line
+from shardprop.cost.topology import (
     Between,
     Group,
     Link,
@@ -24,6 +23,7 @@ from shardprop.topology import (
     Topology,
     load_topology,
 )
+from shardprop.errors import ShardpropError
 
 from .documents import FULL, changed
 

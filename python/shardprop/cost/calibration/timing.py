@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import torch
 import torch.distributed as dist
 
-from .._torch import DeviceMesh
+from ..._torch import DeviceMesh
 from .settings import Settings
 from .workloads import Workload
 

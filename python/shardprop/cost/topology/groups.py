@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from .._torch import DeviceMesh, no_dispatch
+from ..._torch import DeviceMesh, no_dispatch
+from ...errors import ShardpropError
 from ..cost_model import CostModel
-from ..errors import ShardpropError
 
 __all__ = ["CostSource", "MeshDims", "Span", "groups_of", "ranks_of", "span"]
 

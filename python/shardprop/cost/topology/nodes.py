@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._torch import DeviceMesh
+from ..._torch import DeviceMesh
 from ..cost_model import COLLECTIVES, Line
 from .groups import MeshDims, Span, ranks_of, span
 from .links import Link, PerCollective, hops, us_per_byte

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ShardpropError
+from ...errors import ShardpropError
 from .call import Call, Operand
 
 __all__ = ["Rows"]

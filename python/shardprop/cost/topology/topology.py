@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .._torch import DeviceMesh
+from ..._torch import DeviceMesh
+from ...errors import ShardpropError
 from ..cost_model import COLLECTIVES, CostModel, GroupCosts, Line
-from ..errors import ShardpropError
 from .compute import Compute
 from .entries import Lineage, entries_on
 from .groups import MeshDims, groups_of, ranks_of

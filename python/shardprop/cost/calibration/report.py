@@ -7,7 +7,7 @@ import sys
 
 from rich.table import Table
 
-from ..support.console import console_for_tables
+from ...support.console import console_for_tables
 from .request import Request
 from .result import Calibration, Fitted
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .. import _torch
-from .._torch import DeviceMesh
+from ... import _torch
+from ..._torch import DeviceMesh
 from ..cost_model import COLLECTIVES, CostModel, GroupCosts, Line
 from .groups import MeshDims, groups_of, ranks_of
 from .links import hops

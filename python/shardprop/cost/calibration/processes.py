@@ -15,8 +15,8 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from .. import _torch
-from ..support.progress import progress
+from ... import _torch
+from ...support.progress import progress
 from ..topology import Group, Topology
 from .measuring import calibrate
 from .report import publish

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from .. import _torch
-from .._torch import DeviceMesh
-from ..errors import ShardpropError
+from ... import _torch
+from ..._torch import DeviceMesh
+from ...errors import ShardpropError
 from .groups import MeshDims
 
 __all__ = ["Lineage", "entries_on"]

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .._torch import OpOverload, TensorMeta, function_schema
-from ..errors import ShardpropError
+from ..._torch import OpOverload, TensorMeta, function_schema
+from ...errors import ShardpropError
 
 __all__ = ["Call", "Operand", "bind"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._torch import DeviceMesh
+from ..._torch import DeviceMesh
+from ...errors import ShardpropError
 from ..cost_model import CostModel
-from ..errors import ShardpropError
 from .groups import CostSource
 
 __all__ = ["cost_model_on"]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from ..errors import ShardpropError
+from ...errors import ShardpropError
 from .call import Call
 
 __all__ = ["flops"]

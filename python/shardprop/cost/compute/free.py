@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from .._torch import OpOverload, function_schema
+from ..._torch import OpOverload, function_schema
 from .call import Call
 
 __all__ = ["is_free", "is_free_here"]

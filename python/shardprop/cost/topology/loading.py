@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...errors import ShardpropError
+from ...support.json_path import Spot, parse
 from ..cost_model import Price
-from ..errors import ShardpropError
-from ..support.json_path import Spot, parse
 from .callback import CallbackTopology
 from .groups import CostSource
 from .presets import PRESETS

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...support.json_path import Spot
 from ..cost_model import COLLECTIVES
-from ..support.json_path import Spot
 from .compute import ALWAYS_LISTED, Compute, is_dtype_name
 from .links import Link, Measured, PerCollective
 from .nodes import Between, Node

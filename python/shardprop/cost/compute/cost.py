@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import ShardpropError
+from ...support.cache import BoundedMap
 from ..cost_model import Price
-from ..errors import ShardpropError
-from ..support.cache import BoundedMap
 from ..topology import PRESETS, CostSource, Topology, load_topology
 from ..topology.links import us_per_byte
 from .call import Call, bind

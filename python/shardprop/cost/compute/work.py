@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import _torch
-from .._torch import OpOverload
-from ..errors import ShardpropError
+from ... import _torch
+from ..._torch import OpOverload
+from ...errors import ShardpropError
 from .call import Call, Operand, bind
 from .formulas import formula_of
 from .free import is_free, is_free_here

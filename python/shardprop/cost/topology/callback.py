@@ -6,10 +6,10 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .._torch import DeviceMesh
+from ..._torch import DeviceMesh
+from ...errors import ShardpropError
+from ...support.numbers import is_finite_number
 from ..cost_model import COLLECTIVES, CostModel, GroupCosts, Line, Price
-from ..errors import ShardpropError
-from ..support.numbers import is_finite_number
 from .groups import groups_of
 from .links import us_per_byte
 from .topology import Memory

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from ..errors import ShardpropError
+from ...errors import ShardpropError
 from .settings import Settings, parse_sizes
 
 __all__ = ["Request", "is_under_torchrun", "request_of"]

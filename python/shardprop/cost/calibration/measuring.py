@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 import torch
 import torch.distributed as dist
 
-from .. import _torch
-from .._torch import DeviceMesh
+from ... import _torch
+from ..._torch import DeviceMesh
+from ...errors import ShardpropError
 from ..cost_model import COLLECTIVES
-from ..errors import ShardpropError
 from ..topology import Group, Link, Measured, Memory, PerCollective, Topology
 from .fit import Fit, Point, fit_line
 from .result import Calibration, Fitted

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import _core
+from .. import _core
 
 __all__ = ["COLLECTIVES", "CostModel", "GroupCosts", "Line", "Price"]
 

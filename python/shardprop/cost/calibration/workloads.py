@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .. import _torch
-from .._torch import DeviceMesh
+from ... import _torch
+from ..._torch import DeviceMesh
 
 __all__ = ["MeasuredGroup", "Workload", "copy_workload", "workload"]
 
