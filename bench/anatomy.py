@@ -27,7 +27,7 @@ from torch.distributed.tensor import _sharding_prop
 import shardprop
 from shardprop import _core, _torch, decision, held, propagator
 from shardprop.engine import Arguments
-from shardprop.rules.follow import FollowRule
+from shardprop.rules.follow_rule import FollowRule
 
 from .conftest import MESHES
 from .test_miss import CASES

@@ -21,8 +21,9 @@ from torch.distributed.tensor._sharding_prop import _select_min_cost_strategy
 from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
-from shardprop import _torch, registry
+from shardprop import _torch
 from shardprop.engine import answer, prepare
+from shardprop.rules import torch_registry
 from shardprop.rules.rule import rule_of_entry
 
 aten = torch.ops.aten
@@ -57,10 +58,10 @@ class Engine:
 
 def engine(op: Any, args: tuple[Any, ...], rows: list[list[Any]] | None = None) -> Engine:
     """The question of `op` on `args`; `rows` where torch has no single-dim rule."""
-    schema = registry.op_schema(op, args, {})
+    schema = torch_registry.op_schema(op, args, {})
     meta = _torch.propagator()._propagate_tensor_meta_non_cached(schema)
     strategy_schema = _torch.propagator()._wrap_with_op_strategy(schema)
-    rule = registry.single_dim_entry(op) or registry.single_dim_entry(aten.mm.default)
+    rule = torch_registry.single_dim_entry(op) or torch_registry.single_dim_entry(aten.mm.default)
     if rows is None:
         rows = rule.func(op, strategy_schema.args_meta, strategy_schema.kwargs_meta)
     fixed = dataclasses.replace(rule, func=lambda *_: list(rows))

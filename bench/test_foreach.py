@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import shardprop
-from shardprop import _torch, registry
+from shardprop import _torch
+from shardprop.rules import torch_registry
 
 from .conftest import MESHES
 from .engine import P, R, S, spec_of
@@ -37,7 +38,7 @@ def described(sharding: Any) -> Any:
 @pytest.mark.parametrize("who", ["torch", "shardprop"])
 def test_foreach_add(who: str, ndim: int, mesh_of: Any, run: Any) -> None:
     mesh = mesh_of(*MESHES[ndim])
-    schema = registry.op_schema(
+    schema = torch_registry.op_schema(
         torch.ops.aten._foreach_add.List, (params(mesh, 0), params(mesh, 1)), {}
     )
     group = f"foreach_add on 300 parameters {ndim}-D"

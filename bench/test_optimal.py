@@ -79,7 +79,7 @@ def test_optimal_decision(who: str, name: str, ndim: int, mesh_of: Any, run: Any
         run(both.torch_alone, TORCH_ROUNDS[ndim], group)
         return
     planner = exact_planner("h100-nvlink")
-    schema = shardprop.registry.op_schema(op, specs, {})
+    schema = shardprop.rules.torch_registry.op_schema(op, specs, {})
     rule = route_of(op).rule
     question = rule.question(schema, output_meta(schema))
     prepared = prepare(question, rule)

@@ -18,8 +18,8 @@ from torch.distributed.tensor._op_schema import OpSchema, OpSpec, OpStrategy
 from torch.distributed.tensor._ops import single_dim_strategy
 
 import shardprop
-from shardprop import registry
 from shardprop.metadata import output_meta
+from shardprop.rules import torch_registry
 
 from .engine import P, R, S, aten, spec_of
 
@@ -36,7 +36,7 @@ def _placements_among(schema: OpSchema) -> set[Any]:
 def expanded(mesh: DeviceMesh, args: tuple[DTensorSpec, ...]) -> OpStrategy:
     """torch's strategies, each with costs from every source."""
     op = aten.mm.default
-    info = registry.op_schema_info(op)
+    info = torch_registry.op_schema_info(op)
     wrapped = tuple(
         OpStrategy([OpSpec(DTensorSpec(mesh, p, tensor_meta=arg.tensor_meta)) for p in SOURCES])
         for arg in args
@@ -44,7 +44,7 @@ def expanded(mesh: DeviceMesh, args: tuple[DTensorSpec, ...]) -> OpStrategy:
     schema = OpSchema(op, wrapped, {}, schema_info=info)
     meta = output_meta(OpSchema(op, args, {}, schema_info=info))
     expand = single_dim_strategy._expand_single_dim_strategy_to_mesh(
-        mesh, schema, registry.single_dim_entry(op), meta
+        mesh, schema, torch_registry.single_dim_entry(op), meta
     )
     return expand(op, schema.args_meta, schema.kwargs_meta)
 

@@ -65,11 +65,11 @@ if TYPE_CHECKING:
     from .full_mesh import LayoutTable, Strategies, Strategy, strategies
     from .model.plan_steps import Layout, Step
     from .pictures import plot_layout
-    from .placeholder import ShardingPlaceholder
     from .propagator import clear_caches, disable, enable, enabled, is_enabled, reset_stats, stats
     from .query import Decision, plan, propagate, propagate_toward, redistribute_cost
     from .redistribute_plan import Plan
-    from .registration import (
+    from .rules.placeholder import ShardingPlaceholder
+    from .rules.registration import (
         register_rule,
         register_single_dim_rule,
         temporary_rules,
@@ -90,12 +90,12 @@ else:
         "explanation": "Explanation explain",
         "full_mesh": "LayoutTable Strategies Strategy strategies",
         "pictures": "plot_layout",
-        "placeholder": "ShardingPlaceholder",
+        "rules.placeholder": "ShardingPlaceholder",
         "model.plan_steps": "Layout Step",
         "propagator": "clear_caches disable enable enabled is_enabled reset_stats stats",
         "query": "Decision plan propagate propagate_toward redistribute_cost",
         "redistribute_plan": "Plan",
-        "registration": "register_rule register_single_dim_rule temporary_rules unregister",
+        "rules.registration": "register_rule register_single_dim_rule temporary_rules unregister",
         "cost.topology": "CallbackTopology Topology TorchTopology load_topology",
         "tracing": "Trace trace",
     }

@@ -10,11 +10,12 @@ from enum import Enum
 
 import torch
 
-from . import _torch, registry
+from . import _torch
 from ._torch import OpOverload
 from .metadata import OpClass, class_of
 from .model.op_traits import op_facts
 from .route import Route, Who, route_of
+from .rules import torch_registry
 from .rules.rule import Origin
 
 __all__ = ["EXCEPTIONS", "Coverage", "Decider", "OpCoverage", "coverage"]
@@ -140,7 +141,7 @@ def coverage(begin: Callable[[str], None] = lambda _: None) -> Coverage:
     tensor never meets a DTensor).
     """
     begin("looking for ops")
-    ops = registry.ops_with_a_rule() | _torch.ops_handled_instead()
+    ops = torch_registry.ops_with_a_rule() | _torch.ops_handled_instead()
     ops |= {op for op in _torch.all_ops() if _may_decompose(op)}
     begin("who decides them")
     return Coverage(tuple(sorted(_covered(ops), key=lambda op: op.op)))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from . import _core, _torch, registry
+from . import _core, _torch
 from ._torch import DTensorSpec, OpSchema, OutputSharding
 from .errors import ShardpropError
 from .lists import ListQuestion, is_list_op
@@ -17,6 +17,7 @@ from .model.question import Choice, NoStrategyError, OutputMeta, Placed, Questio
 from .op_call import specs_of
 from .outputs import output_sharding, wanted_specs
 from .route import Route, Who, decomposer, route
+from .rules import torch_registry
 from .rules.rule import Chooser, Rule
 
 __all__ = [
@@ -155,9 +156,9 @@ def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputS
         try:
             return _torch.torch_propagate(schema)
         except NotImplementedError as error:
-            unknown = found.rule is None and found.way is registry.TorchsWay.DECOMPOSITION
+            unknown = found.rule is None and found.way is torch_registry.TorchsWay.DECOMPOSITION
             if unknown and sys.version_info >= (3, 11):
-                error.add_note(f"shardprop: {registry.way_to_a_rule(schema.op)}")
+                error.add_note(f"shardprop: {torch_registry.way_to_a_rule(schema.op)}")
             raise
 
 

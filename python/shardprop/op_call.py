@@ -7,9 +7,10 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from . import _torch, registry
+from . import _torch
 from ._torch import DTensorSpec, OpOverload, OpSchema
 from .errors import ShardpropError
+from .rules import torch_registry
 
 __all__ = ["call_schema", "placed_arguments", "specs_of"]
 
@@ -23,7 +24,7 @@ def call_schema(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     if not _specs_among((*args, *kwargs.values())):
         raise ShardpropError(f"{op}: Expected a DTensorSpec among the arguments, got none.")
     placed, named = placed_arguments(op, args, kwargs)
-    return registry.op_schema(op, placed, named)
+    return torch_registry.op_schema(op, placed, named)
 
 
 class _Argument(NamedTuple):

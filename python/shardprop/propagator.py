@@ -23,10 +23,10 @@ from .observation import is_watched, observed
 from .policy import Policy, TorchPolicy
 from .policy_choice import forget_planners, make_policy
 from .redistribution import Redistribution
-from .registry import TorchsWay
 from .route import Route, Who, decomposer, route
+from .rules.families.views import forget_dim_maps
 from .rules.rule import Origin
-from .rules.views import forget_dim_maps
+from .rules.torch_registry import TorchsWay
 from .support.cache import clear_maps, stats_of_maps
 from .support.stats import Recorder, Stats, ThreadCounts
 from .support.tracebacks import without_own_frames

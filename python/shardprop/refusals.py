@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ._torch import OpOverload, OpSchema
-from .registry import rules_of
 from .route import Route
+from .rules.torch_registry import rules_of
 from .support.cache import BoundedMap
 
 __all__ = ["Refusals"]

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from . import _torch, registry
+from . import _torch
 from ._torch import OpOverload, OpSchema
 from .decomposition import Declined, Decomposer
-from .registry import TorchsWay
+from .rules import torch_registry
 from .rules.own import own_rule
 from .rules.places import function_place
 from .rules.rule import Chooser, Origin, Rule, RuleFacts, RuleKind, rule_of_entry
+from .rules.torch_registry import TorchsWay
 
 __all__ = ["Route", "Who", "decomposer", "route", "route_of"]
 
@@ -106,12 +107,12 @@ class Route:
         if self.way is TorchsWay.DECOMPOSITION:
             traced = _torch.known_decomposition(op)
             if traced is None:
-                return RuleFacts(RuleKind.NONE, Origin.TORCH, registry.way_to_a_rule(op))
+                return RuleFacts(RuleKind.NONE, Origin.TORCH, torch_registry.way_to_a_rule(op))
             return RuleFacts(RuleKind.DECOMPOSITION, Origin.TORCH, function_place(traced))
         enumerates = self.way is TorchsWay.FULL_MESH_STRATEGY
         kind = RuleKind.FULL_MESH_STRATEGY if enumerates else RuleKind.PROPAGATION_RULE
-        origin = Origin.TORCH if registry.is_rule_torchs(op) else Origin.REGISTERED
-        return RuleFacts(kind, origin, function_place(registry.rule_function(op)))
+        origin = Origin.TORCH if torch_registry.is_rule_torchs(op) else Origin.REGISTERED
+        return RuleFacts(kind, origin, function_place(torch_registry.rule_function(op)))
 
 
 class _Known(NamedTuple):
@@ -151,14 +152,14 @@ def _found(op: OpOverload, single_dim: Any) -> Route:
     handler = _torch.handler_instead(op)
     if handler is not None:
         return Route(op, Who.HANDLER, handler=handler)
-    if registry.is_read_out(op):
+    if torch_registry.is_read_out(op):
         return Route(op, Who.READ_OUT)
     if single_dim is not None:
         return Route(op, Who.CORE, rule_of_entry(single_dim))
-    own = own_rule(op) if registry.has_own_full_mesh_strategy(op) else None
+    own = own_rule(op) if torch_registry.has_own_full_mesh_strategy(op) else None
     if own is not None:
         return Route(op, Who.CORE, own)
-    way = registry.torchs_way(op)
+    way = torch_registry.torchs_way(op)
     comes_apart = way is TorchsWay.DECOMPOSITION and _torch.known_decomposition(op) is not None
     return Route(op, Who.DECOMPOSITION if comes_apart else Who.TORCH, way=way)
 

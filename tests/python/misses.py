@@ -9,7 +9,7 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._op_schema import OpSchema
 
-from shardprop import registry
+from shardprop.rules import torch_registry
 
 from .specs import P, R, S, spec_of
 
@@ -45,4 +45,4 @@ def questions(mesh: DeviceMesh, turn: int) -> Iterator[OpSchema]:
     ]
     assert len(asked) == PER_TURN
     for op, *args in asked:
-        yield registry.op_schema(op, tuple(args), {})
+        yield torch_registry.op_schema(op, tuple(args), {})

@@ -16,10 +16,11 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import shardprop
 from shardprop import ShardingPlaceholder as H
-from shardprop import ShardpropError, _core, registry
+from shardprop import ShardpropError, _core
 from shardprop.engine import choose, prepare
 from shardprop.model.question import question_of
 from shardprop.route import route_of
+from shardprop.rules import torch_registry
 
 from .custom_ops import ops, step
 from .specs import SS, P, R, S, spec_of
@@ -192,7 +193,7 @@ def test_sizes_that_are_expressions_are_declined(mesh_of: MeshOf) -> None:
     assert meta is not None
     symbolic = spec_of(mesh_of(2), (8, 8), [S(0)])
     symbolic.tensor_meta = meta._replace(shape=(size, 8))
-    schema = registry.op_schema(ops.step.default, (symbolic, symbolic), {})
+    schema = torch_registry.op_schema(ops.step.default, (symbolic, symbolic), {})
     rule = route_of(ops.step.default).rule
     with pytest.raises(_core.Unsupported, match="asks something of sizes that are expressions"):
         choose(rule.question(schema, meta), rule)
@@ -201,7 +202,7 @@ def test_sizes_that_are_expressions_are_declined(mesh_of: MeshOf) -> None:
 def test_outputs_of_unknown_size_are_declined(mesh_of: MeshOf) -> None:
     shardprop.register_single_dim_rule(step)(lambda *_: [[H(0, even=True), H(0), H(0)]])
     x = spec_of(mesh_of(2), (8, 8), [S(0)])
-    schema = registry.op_schema(ops.step.default, (x, x), {})
+    schema = torch_registry.op_schema(ops.step.default, (x, x), {})
     rule = route_of(ops.step.default).rule
     with pytest.raises(_core.Unsupported, match="asks something of an output of unknown size"):
         prepare(question_of(schema, None), rule)
@@ -217,7 +218,7 @@ def test_no_decision_is_held_and_no_region_made_of_rows_that_ask(mesh_of: MeshOf
         caches = shardprop.stats().caches
         assert caches["decisions"].entries == caches["rows of rules"].entries == 0
     x = spec_of(mesh_of(2), (8, 8), [S(0)])
-    schema = registry.op_schema(ops.step.default, (x, x), {})
+    schema = torch_registry.op_schema(ops.step.default, (x, x), {})
     question = rule.question(schema, x.tensor_meta)
     assert _core.region(prepare(question, rule).problem) is None
 

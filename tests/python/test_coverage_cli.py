@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from shardprop import _torch, coverage
 from shardprop.cli import app
 from shardprop.coverage import Coverage, Decider
-from shardprop.registry import TorchsWay
 from shardprop.route import Route, Who
+from shardprop.rules.torch_registry import TorchsWay
 
 # At least this share must be decided by the core, by torch's rules or by ours.
 LEAST_BY_RULE_PERCENT = {"2.13": (53.0, 77.3), "2.15": (55.6, 80.5)}

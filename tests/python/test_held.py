@@ -16,8 +16,9 @@ from torch.distributed.tensor._op_schema import OutputSharding
 from torch.distributed.tensor._ops.single_dim_strategy import register_single_dim_strategy
 
 import shardprop
-from shardprop import _torch, registry
+from shardprop import _torch
 from shardprop.propagator import redistribution
+from shardprop.rules import torch_registry
 from shardprop.support.cache import BoundedMap
 
 from .specs import R, S, spec_of
@@ -46,7 +47,7 @@ def placements(answer: OutputSharding) -> Any:
 
 def equal_to_torch(op: Any, *specs: DTensorSpec) -> bool:
     """Does the hook decide as torch does?"""
-    schema = registry.op_schema(op, specs, {})
+    schema = torch_registry.op_schema(op, specs, {})
     _torch.forget_plans()
     theirs = _torch.torch_propagate(schema)
     with shardprop.enabled():
@@ -75,7 +76,7 @@ def test_a_programs_own_rule_is_asked_every_time(op: Any, mesh_of: MeshOf) -> No
 
 
 def test_a_wrapper_around_torchs_rule_is_not_torchs(op: Any, mesh_of: MeshOf) -> None:
-    torchs = registry.single_dim_entry(aten.add.Tensor).func
+    torchs = torch_registry.single_dim_entry(aten.add.Tensor).func
 
     @functools.wraps(torchs)
     def rule(op: Any, args: Any, kwargs: Any) -> Any:
@@ -95,7 +96,7 @@ def test_an_iterator_of_rows_is_refused_in_torchs_words(op: Any, mesh_of: MeshOf
     with pytest.raises(TypeError, match="len"):
         equal_to_torch(op, spec, spec)
     with shardprop.enabled(), pytest.raises(TypeError, match="len"):
-        schema = registry.op_schema(op, (spec, spec), {})
+        schema = torch_registry.op_schema(op, (spec, spec), {})
         _torch.propagator().propagate_op_sharding_non_cached(schema)
 
 
@@ -133,7 +134,7 @@ def test_no_outputs_at_all(call: Callable[[DTensor], Any], mesh_of: MeshOf) -> N
 def test_more_elements_than_there_are_addresses(mesh_of: MeshOf) -> None:
     column = spec_of(mesh_of(2), (2**31, 1), [Shard(0)])
     row = spec_of(mesh_of(2), (1, 2**31), [Shard(1)])
-    schema = registry.op_schema(aten.add.Tensor, (column, row), {})
+    schema = torch_registry.op_schema(aten.add.Tensor, (column, row), {})
     with pytest.raises(RuntimeError, match="overflow"):
         _torch.torch_propagate(schema)
     with shardprop.enabled(), pytest.raises(RuntimeError, match="overflow"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 import shardprop
-from shardprop.rules.views.dim_map import Group
+from shardprop.rules.families.views.dim_map import Group
 from shardprop.support.cache import BoundedMap, stats_of_maps
 from shardprop.support.held_bytes import held_bytes
 

@@ -13,7 +13,8 @@ from torch.distributed.tensor import Placement
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 import shardprop
-from shardprop import _torch, registry
+from shardprop import _torch
+from shardprop.rules import torch_registry
 from tests.python.parity.outcome import Normalizer, Outcome
 
 from .specs import SS, P, R, S, spec_of
@@ -74,7 +75,7 @@ def arguments(op: OpOverload, mesh: Any, rng: random.Random) -> tuple[Any, ...]:
 
 
 def answer(op: OpOverload, args: tuple[Any, ...]) -> Outcome:
-    schema = registry.op_schema(op, args, {})
+    schema = torch_registry.op_schema(op, args, {})
     sharding = _torch.propagator().propagate_op_sharding_non_cached(schema)
     return Normalizer().sharding(sharding, schema)
 

@@ -22,9 +22,10 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 
 import shardprop
-from shardprop import _torch, registry
+from shardprop import _torch
 from shardprop.propagator import redistribution
-from shardprop.rules import views
+from shardprop.rules import torch_registry
+from shardprop.rules.families import views
 from shardprop.support import cache
 
 from .misses import PER_TURN, questions
@@ -146,7 +147,7 @@ def test_caches_hold_no_more_than_they_may(hook: Decide, mesh: DeviceMesh) -> No
     ask(hook, mesh, range(2 * CAPACITY))
     for turn in range(CAPACITY + 8):
         x = spec_of(mesh, (8 + turn, 16), [S(0), R])
-        hook(registry.op_schema(torch.ops.aten.hardswish_backward.default, (x, x), {}))
+        hook(torch_registry.op_schema(torch.ops.aten.hardswish_backward.default, (x, x), {}))
     caches = shardprop.stats().caches
     assert {name for name, held in caches.items() if held.entries == CAPACITY} >= {
         "decisions in decompositions",

@@ -15,8 +15,8 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor._ops.single_dim_strategy import _ShardingPlaceholder
 
 from shardprop import ShardpropError, _core
-from shardprop.notation import Notation
-from shardprop.placeholder import ShardingPlaceholder
+from shardprop.rules.notation.rule_text import Notation
+from shardprop.rules.placeholder import ShardingPlaceholder
 
 from .specs import meta_of
 from .symbolic import Symbols

@@ -14,13 +14,14 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from shardprop import _core, registry
+from shardprop import _core
 from shardprop.cost.topology import load_topology
 from shardprop.engine import Prepared, prepare
 from shardprop.mesh_models import MeshModels
 from shardprop.metadata import output_meta
 from shardprop.model.question import Question
 from shardprop.route import route_of
+from shardprop.rules import torch_registry
 
 from .specs import SS, P, R, S, spec_of
 
@@ -33,7 +34,7 @@ def prepared(*operands: DTensorSpec) -> Prepared:
     x, y = operands
     op = aten.add.Tensor if x.shape == y.shape else aten.mm.default
     rule = route_of(op).rule
-    schema = registry.op_schema(op, operands, {})
+    schema = torch_registry.op_schema(op, operands, {})
     return prepare(rule.question(schema, output_meta(schema)), rule)
 
 
@@ -117,7 +118,7 @@ def test_a_problem_outlives_what_it_was_made_of(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2, 4)
     x, w = spec_of(mesh, (64, 512), [S(0), R]), spec_of(mesh, (512, 256), [S(1), S(0)])
     rule = route_of(aten.mm.default).rule
-    schema = registry.op_schema(aten.mm.default, (x, w), {})
+    schema = torch_registry.op_schema(aten.mm.default, (x, w), {})
     question = rule.question(schema, output_meta(schema))
     expected = _core.decide(prepare(question, rule).problem)
     problem = prepare(question, rule).problem

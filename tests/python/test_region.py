@@ -15,11 +15,12 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
-from shardprop import _core, registry
+from shardprop import _core
 from shardprop.engine import choose, prepare
 from shardprop.metadata import output_meta
 from shardprop.model.question import Question
 from shardprop.route import route_of
+from shardprop.rules import torch_registry
 from shardprop.rules.rule import TorchRule
 
 from .specs import SS, P, R, S, spec_of
@@ -117,12 +118,12 @@ class Decisions:
         self._case, self._mesh = case, mesh
         self._rule = route_of(case.op).rule
         self._known: dict[int, str] = {}
-        self._schema = registry.op_schema(case.op, case.arguments(mesh, case.now), {})
+        self._schema = torch_registry.op_schema(case.op, case.arguments(mesh, case.now), {})
         self._meta = output_meta(self._schema)
 
     def question(self, tokens: int) -> Question:
         arguments = self._case.arguments(self._mesh, tokens)
-        schema = registry.op_schema(self._case.op, arguments, {})
+        schema = torch_registry.op_schema(self._case.op, arguments, {})
         return self._rule.question(schema, self._meta)
 
     def operands(self, tokens: int) -> list[DTensorSpec]:

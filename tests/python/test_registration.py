@@ -15,8 +15,9 @@ from torch.distributed.tensor.experimental import register_sharding
 
 import shardprop
 from shardprop import ShardingPlaceholder as H
-from shardprop import ShardpropError, _torch, registry
+from shardprop import ShardpropError, _torch
 from shardprop.coverage import Decider, coverage
+from shardprop.rules import torch_registry
 
 from .custom_ops import elementwise, joining, ops, scale_into, step, step_, step_out
 from .specs import P, R, S, spec_of
@@ -50,7 +51,7 @@ def state() -> list[dict[Any, Any]]:
 
 def test_an_op_of_one_overload_stands_for_it() -> None:
     shardprop.register_rule(torch.ops.shardprop_ops.step, "..., ... -> ...")
-    assert registry.single_dim_entry(torch.ops.shardprop_ops.step.default) is not None
+    assert torch_registry.single_dim_entry(torch.ops.shardprop_ops.step.default) is not None
 
 
 def test_core_and_torch_alone_decide_alike(mesh_of: MeshOf) -> None:
@@ -133,11 +134,11 @@ def test_temporary_rules_nest_and_survive_exceptions() -> None:
         shardprop.unregister(step)
         with shardprop.temporary_rules():
             shardprop.register_single_dim_rule(ops.mix.default)(elementwise())
-        assert registry.single_dim_entry(ops.mix.default) is None
-        assert registry.single_dim_entry(ops.step.default) is None
+        assert torch_registry.single_dim_entry(ops.mix.default) is None
+        assert torch_registry.single_dim_entry(ops.step.default) is None
         raise KeyError
     assert [set(table) for table in state()] == [set(table) for table in before]
-    assert registry.single_dim_entry(ops.step.default) is not None
+    assert torch_registry.single_dim_entry(ops.step.default) is not None
 
 
 def test_decisions_made_before_do_not_outlive_a_registration(mesh_of: MeshOf) -> None:
@@ -237,9 +238,9 @@ def test_variants_get_their_rules(mesh_of: MeshOf) -> None:
     assert shardprop.propagate(ops.mix_.default, x, r).operands == ((S(0),), (S(0),))
     assert shardprop.propagate(ops.mix_.default, p, r).outputs == ((P,),)
     assert shardprop.propagate(ops.mix.out, p, r, out=x).operands == ((S(0),),) * 3
-    rows = registry.single_dim_entry(ops.mix_.default).func(ops.mix_.default, *metas(x, r))
+    rows = torch_registry.single_dim_entry(ops.mix_.default).func(ops.mix_.default, *metas(x, r))
     assert rows == [[S(0), S(0), S(0)], [P, P, R]]
-    rows = registry.single_dim_entry(ops.mix.out).func(ops.mix.out, *metas(x, r, out=x))
+    rows = torch_registry.single_dim_entry(ops.mix.out).func(ops.mix.out, *metas(x, r, out=x))
     assert rows == [[S(0), S(0), S(0), S(0)], [P, P, R, P], [S(1), R, S(1), S(1)]]
 
 
@@ -250,8 +251,8 @@ def metas(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
 def test_variants_of_several_outputs_and_of_custom_ops() -> None:
     shardprop.register_single_dim_rule([ops.pair.default, step])(elementwise())
     for op in (ops.pair.out, ops.step_.default, ops.step_out.default):
-        assert registry.single_dim_entry(op) is not None
-    assert registry.single_dim_entry(ops.mix.three) is None
+        assert torch_registry.single_dim_entry(op) is not None
+    assert torch_registry.single_dim_entry(ops.mix.three) is None
 
 
 def test_variants_go_with_the_op() -> None:
@@ -263,7 +264,7 @@ def test_variants_go_with_the_op() -> None:
 
 def test_variants_are_optional() -> None:
     shardprop.register_single_dim_rule(step, variants=False)(elementwise())
-    assert registry.single_dim_entry(ops.step_.default) is None
+    assert torch_registry.single_dim_entry(ops.step_.default) is None
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
@@ -278,21 +279,21 @@ def test_a_variants_own_rule_comes_first(first: bool) -> None:
     shardprop.register_single_dim_rule(ops.mix.default)(elementwise())
     if not first:
         register_own()
-    assert registry.single_dim_entry(ops.mix_.default).function is own
+    assert torch_registry.single_dim_entry(ops.mix_.default).function is own
     shardprop.unregister(ops.mix_.default)
-    assert registry.single_dim_entry(ops.mix_.default).derived_from is ops.mix.default
+    assert torch_registry.single_dim_entry(ops.mix_.default).derived_from is ops.mix.default
 
 
 def test_variants_that_torch_has_a_rule_for_keep_it_unless_overridden() -> None:
-    torchs = registry.single_dim_entry(aten.add_.Tensor)
+    torchs = torch_registry.single_dim_entry(aten.add_.Tensor)
     shardprop.register_single_dim_rule(aten.mul.Tensor, override=True, variants=False)(
         elementwise()
     )
-    assert registry.single_dim_entry(aten.mul_.Tensor).__class__ is torchs.__class__
+    assert torch_registry.single_dim_entry(aten.mul_.Tensor).__class__ is torchs.__class__
     shardprop.register_single_dim_rule(aten.add.Tensor, override=True)(elementwise())
-    assert registry.single_dim_entry(aten.add_.Tensor).derived_from is aten.add.Tensor
+    assert torch_registry.single_dim_entry(aten.add_.Tensor).derived_from is aten.add.Tensor
     shardprop.unregister(aten.add.Tensor)
-    assert registry.single_dim_entry(aten.add_.Tensor) is torchs
+    assert torch_registry.single_dim_entry(aten.add_.Tensor) is torchs
 
 
 def test_register_sharding_works_beside(mesh_of: MeshOf) -> None:
@@ -353,7 +354,7 @@ def test_a_derived_rule_gives_way_too() -> None:
     try:
         register_single_dim_strategy(ops.mix_.default)(lambda *_: [])
         shardprop.register_single_dim_rule(step)(elementwise())
-        assert not hasattr(registry.single_dim_entry(ops.mix_.default), "derived_from")
+        assert not hasattr(torch_registry.single_dim_entry(ops.mix_.default), "derived_from")
     finally:
         prop.op_single_dim_strategy_funcs.pop(ops.mix_.default)
 
@@ -399,7 +400,7 @@ def test_rules_of_ops_inside_decompositions_are_seen(mesh_of: MeshOf) -> None:
     """aten.sgn_ or the like come apart into ops that may be registered anew."""
     x = spec_of(mesh_of(2), (4, 4), [S(0)])
     with shardprop.enabled():
-        schema = registry.op_schema(aten.hardswish_backward.default, (x, x), {})
+        schema = torch_registry.op_schema(aten.hardswish_backward.default, (x, x), {})
         hook = _torch.propagator().propagate_op_sharding_non_cached
         assert hook(schema).output_spec.placements == (S(0),)
         names = [op for op in (aten.where.self, aten.mul.Tensor)]

@@ -16,7 +16,7 @@ import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop import ShardpropError, _torch
 from shardprop.model.operands import Operand
-from shardprop.row_check import check_rows
+from shardprop.rules.row_check import check_rows
 
 from .custom_ops import elementwise, no_fake, ops, scale_into, step
 from .specs import R, S, meta_of, spec_of

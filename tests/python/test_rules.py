@@ -11,11 +11,12 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial
 
 import shardprop
-from shardprop import _core, registry
+from shardprop import _core
 from shardprop._torch import IS_215_OR_LATER
 from shardprop.model.question import question_of
 from shardprop.propagator import current_policy
 from shardprop.route import Who, route_of
+from shardprop.rules import torch_registry
 
 from .specs import SS, P, R, S, spec_of
 
@@ -80,6 +81,6 @@ def test_arguments_that_a_rule_does_not_expect_are_declined(
 ) -> None:
     x = spec_of(mesh_of(2), (8, 8), [S(0)])
     # The op itself would refuse them while torch computes the metadata.
-    question = question_of(registry.op_schema(op, (x, *arguments), {}), x.tensor_meta)
+    question = question_of(torch_registry.op_schema(op, (x, *arguments), {}), x.tensor_meta)
     with pytest.raises(_core.Unsupported, match="arguments that our rule does not expect"):
         route_of(op).rule.choose(question, current_policy())

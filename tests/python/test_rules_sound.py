@@ -16,8 +16,9 @@ import torch
 from torch.distributed.tensor import Partial, Placement
 
 import shardprop
-from shardprop import ShardpropError, _torch, registry
+from shardprop import ShardpropError, _torch
 from shardprop.propagator import propagate_sharding
+from shardprop.rules import torch_registry
 from shardprop.validate.calls import Call
 from shardprop.validate.check import check_op
 from shardprop.validate.results import OpReport, Settings
@@ -207,4 +208,4 @@ def test_an_identity_is_written_to_replicas_only(mesh_of: MeshOf, placement: Pla
     with pytest.raises(
         ShardpropError, match=r"eye\.m_out: Expected an operand 'out' .* mesh dim 0"
     ):
-        propagate_sharding(registry.op_schema(aten.eye.m_out, (8, 8), {"out": out}))
+        propagate_sharding(torch_registry.op_schema(aten.eye.m_out, (8, 8), {"out": out}))

@@ -20,8 +20,8 @@ from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 
 import shardprop
-from shardprop.rules.views import VIEW_OPS, Declined, follow_view, forget_dim_maps
-from shardprop.rules.views.declined import Endless
+from shardprop.rules.families.views import VIEW_OPS, Declined, follow_view, forget_dim_maps
+from shardprop.rules.families.views.declined import Endless
 
 from .specs import SS, P, R, S
 from .view_cases import (

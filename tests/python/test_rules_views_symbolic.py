@@ -18,7 +18,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor._ops import _view_ops
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
-from shardprop.rules.views import (
+from shardprop.rules.families.views import (
     VIEW_OPS,
     Declined,
     _dim_maps,

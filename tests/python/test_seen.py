@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 
-from shardprop import registry
 from shardprop.engine import Arguments
 from shardprop.metadata import output_meta
 from shardprop.route import route_of
+from shardprop.rules import torch_registry
 from shardprop.rules.rule import rule_of_entry
 from shardprop.seen import Reads, watched
 
@@ -71,7 +71,7 @@ def questions(
         case = draw_op(rng, pick_op(rng, DEFAULT, Rule.SINGLE_DIM), DEFAULT)
         schema = case.schema()
         # Of ops too that torch's dispatcher hands to a function of its own, and then asks nobody.
-        entry = registry.single_dim_entry(schema.op)
+        entry = torch_registry.single_dim_entry(schema.op)
         if entry is None or schema.op.name().startswith(("aten::_foreach", "aten::_fused")):
             continue
         rule = rule_of_entry(entry)
@@ -179,7 +179,7 @@ def test_a_rule_that_masks_gives_each_decision_its_own_mask(mesh_of: Any) -> Non
             return DTensorSpec(mesh, (placement,), tensor_meta=meta)
 
         table = spec((64, 8), Shard(0), torch.float32)
-        schema = registry.op_schema(
+        schema = torch_registry.op_schema(
             aten.embedding.default, (table, spec((length,), Replicate(), torch.int64)), {}
         )
         choice = held.choose(rule.question(schema, output_meta(schema)), rule)

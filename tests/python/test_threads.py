@@ -17,7 +17,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 
 import shardprop
-from shardprop import _torch, registry
+from shardprop import _torch
+from shardprop.rules import torch_registry
 
 from .misses import questions
 from .specs import SS, P, R, S, spec_of
@@ -62,7 +63,7 @@ def on_any_mesh(mesh: DeviceMesh, turn: int) -> Iterator[OpSchema]:
         (aten.view.default, x, [3, -1]),  # another, of torch's words
     ]
     for op, *args in asked:
-        yield registry.op_schema(op, tuple(args), {})
+        yield torch_registry.op_schema(op, tuple(args), {})
 
 
 @pytest.fixture

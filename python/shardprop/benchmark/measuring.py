@@ -10,10 +10,11 @@ from time import perf_counter
 
 import torch
 
-from .. import _torch, propagator, registry
+from .. import _torch, propagator
 from .._torch import DeviceMesh, OpSchema, OutputSharding
 from ..demo.decisions import describe
 from ..errors import ShardpropError
+from ..rules import torch_registry
 from .cases import CASES
 
 __all__ = ["KINDS", "Measured", "measure"]
@@ -73,7 +74,7 @@ def measure(op: str, mesh: DeviceMesh, kind: str, rounds: int) -> Measured:
     if propagator.is_enabled():
         raise ShardpropError("Expected shardprop to be disabled while torch is timed.")
     overload, args = CASES[op](mesh)
-    schema = registry.op_schema(overload, args, {})
+    schema = torch_registry.op_schema(overload, args, {})
     torch_times, our_times = [], []
     with _one_thread():
         _forget()

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from .._torch import OpOverload, Placement, Replicate, Shard, TensorMeta
-from ..registration import register_single_dim_rule
 from ..route import route_of
+from ..rules.registration import register_single_dim_rule
 
 __all__ = ["register_cpu_attention"]
 

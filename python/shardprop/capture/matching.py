@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from .._torch import OpOverload
-from ..variants import variants_of
+from ..rules.variants import variants_of
 from .program import Node, Program, Ref, fill, refs
 
 __all__ = ["Matcher"]

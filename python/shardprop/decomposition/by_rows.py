@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from .. import _torch, registry
+from .. import _torch
 from .._torch import (
     DeviceMesh,
     DTensorSpec,
@@ -21,6 +21,7 @@ from ..engine import choose
 from ..model.op_traits import op_facts
 from ..model.question import Choice, OutputMeta, question_of
 from ..outputs import output_sharding
+from ..rules import torch_registry
 from ..rules.rule import DecompositionRule, Rows, RowsRule, rule_of_entry
 from .lookup import Outputs, RowTable
 from .program import Call, Declined, Program, Ref, refs
@@ -88,7 +89,7 @@ class ByRows:
     def __init__(self, program: Program, call: Call, mesh: DeviceMesh) -> None:
         if op_facts(call.op).is_list_op:
             raise NotPlain
-        pytree = registry.looks_into_lists(call.op)
+        pytree = torch_registry.looks_into_lists(call.op)
         self._positional = _operands(call.args, pytree)
         self._keyword = _operands(call.kwargs.values(), pytree)
         if {*self._positional, *self._keyword} != {*call.inputs}:
@@ -96,7 +97,7 @@ class ByRows:
         self._program = program
         self._call = call
         self._mesh = mesh
-        entry = registry.single_dim_entry(call.op)
+        entry = torch_registry.single_dim_entry(call.op)
         self.rule = None if entry is None else _RowsOnce(rule_of_entry(entry))
         self._table: RowTable | None = None
         # torch's rewrites of arguments may fail, so they have to be made.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from .. import _torch, registry
+from .. import _torch
 from .._torch import (
     DTensorSpec,
     OpOverload,
@@ -20,6 +20,7 @@ from .._torch import (
 )
 from ..model.op_traits import op_facts
 from ..model.question import OutputMeta
+from ..rules import torch_registry
 from ..rules.rule import Chooser, DecompositionRule
 from ..support.cache import BoundedMap
 from .beyond_torch import is_random, runs_alike
@@ -166,7 +167,7 @@ class Decomposer:
         return held
 
     def _held_rows(self, asked: _Decomposed, how: _How) -> DecompositionRule:
-        rules = [registry.rules_of(call.op) for call in asked.program.calls]
+        rules = [torch_registry.rules_of(call.op) for call in asked.program.calls]
         key = (asked.program, how, tuple(spec.placements for spec in asked.template.specs))
         held = self._rows.get(key)
         if held is None or held[0] != rules:

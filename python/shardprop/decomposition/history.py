@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import registry
+from ..rules import torch_registry
 from .program import Call, Program, Ref, fill, refs
 
 __all__ = ["depends_on_order"]
@@ -24,7 +24,7 @@ def depends_on_order(program: Program) -> bool:
     for call in program.calls:
         if refs([*call.kwargs.values()]):
             return True
-        if registry.has_rule(call.op):
+        if torch_registry.has_rule(call.op):
             whole = _text(program, call, (call.args, call.kwargs))
             if seen.setdefault(_text(program, call, _in_key(call)), whole) != whole:
                 return True
@@ -33,7 +33,7 @@ def depends_on_order(program: Program) -> bool:
 
 def _in_key(call: Call) -> tuple[Any, ...]:
     """The arguments that torch's key holds."""
-    info = registry.op_schema_info(call.op)
+    info = torch_registry.op_schema_info(call.op)
     first = 100 if info is None else info.static_argnum
     names = () if info is None else info.static_kwargkey or ()
     args = [arg for i, arg in enumerate(call.args) if i >= first or refs(arg)]

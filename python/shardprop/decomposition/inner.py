@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .. import _core, registry
+from .. import _core
 from .._torch import (
     DataDependentError,
     DeviceMesh,
@@ -20,6 +20,7 @@ from .._torch import (
 )
 from ..errors import RefusedPlacementError
 from ..model.question import NoStrategyError, OutputMeta
+from ..rules import torch_registry
 from ..rules.rule import DecompositionRule
 from .by_rows import ByRows, Layout, Layouts, NotPlain, recorded
 from .program import Call, Declined, OrderMatters, Program, Refused, fill
@@ -131,7 +132,7 @@ class Inner:
         return self._by_rows[index]
 
     def _rows_of_decomposed(self, schema: OpSchema) -> DecompositionRule:
-        if registry.has_rule(schema.op):
+        if torch_registry.has_rule(schema.op):
             raise NotPlain
         found = self._decompose(schema)
         if found is None:
@@ -143,7 +144,7 @@ class Inner:
         specs = {value: self._spec(value, layout) for value, layout in layouts.items()}
         args = tuple(fill(arg, lambda ref: specs[ref.value]) for arg in call.args)
         kwargs = {k: fill(arg, lambda ref: specs[ref.value]) for k, arg in call.kwargs.items()}
-        return registry.op_schema(call.op, args, kwargs)
+        return torch_registry.op_schema(call.op, args, kwargs)
 
     def _spec(self, value: int, layout: Layout) -> DTensorSpec:
         key = (value, layout)

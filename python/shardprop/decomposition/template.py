@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import registry
 from .._torch import DTensorSpec, OpSchema, TensorMeta
+from ..rules import torch_registry
 from .program import Declined, Ref, refs
 
 __all__ = ["Template", "template_of"]
@@ -77,7 +77,7 @@ def template_of(schema: OpSchema) -> Template:
         raise Declined("no tensor among the positional arguments")
     kwargs = {name: reader.read(value) for name, value in schema.kwargs_schema.items()}
     listed = [part for part, _ in (*args, *kwargs.values()) if isinstance(part, (list, tuple))]
-    if refs(listed) and not registry.looks_into_lists(schema.op):
+    if refs(listed) and not torch_registry.looks_into_lists(schema.op):
         raise Declined("tensors in a list that torch does not look into")
     return Template(
         tuple(arg for arg, _ in args),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import ShardpropError
-from ..registration import register_rule, temporary_rules
+from ..rules.registration import register_rule, temporary_rules
 from ..validate.calls import Call
 from ..validate.check import check_op
 from ..validate.results import Finding, Settings

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .. import _torch
-from ..notation import Notation
+from ..rules.notation.rule_text import Notation
 from ..validate.calls import Call
 
 __all__ = ["rows_of_text"]

@@ -9,11 +9,12 @@ from contextlib import nullcontext
 
 import torch
 
-from .. import _torch, propagator, registry
+from .. import _torch, propagator
 from .._torch import DeviceMesh, DTensor, Replicate, TensorMeta
 from ..demo.decisions import describe
 from ..model.specs import make_spec
 from ..optimal_policy import OptimalPolicy
+from ..rules import torch_registry
 from .finding import Finding, note, ok, problem
 
 __all__ = ["decides", "enabled", "nobody_else", "same_answer"]
@@ -114,4 +115,4 @@ def _question(mesh: DeviceMesh) -> _torch.OpSchema:
         return make_spec(mesh, (placement, *[Replicate()] * (mesh.ndim - 1)), meta)
 
     operands = spec((64, size), _torch.Shard(0)), spec((size, 64), _torch.Shard(0))
-    return registry.op_schema(torch.ops.aten.mm.default, operands, {})
+    return torch_registry.op_schema(torch.ops.aten.mm.default, operands, {})

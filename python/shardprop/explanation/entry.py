@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .. import _torch, registry
+from .. import _torch
 from .._torch import (
     DeviceMesh,
     DTensor,
@@ -21,6 +21,7 @@ from ..errors import ShardpropError
 from ..model.spec_checks import check_spec
 from ..model.specs import make_spec
 from ..op_call import call_schema
+from ..rules import torch_registry
 from .explaining import explain_schema, without_torchs_log
 from .explanation import Explanation
 from .observing import observe
@@ -60,7 +61,7 @@ def explain(op_or_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
 
 def _runs_apart(op: OpOverload) -> bool:
     """Is it a composite op without a rule of its own? Then autograd takes it apart first."""
-    return _torch.comes_apart_above(op) and not registry.has_rule(op)
+    return _torch.comes_apart_above(op) and not torch_registry.has_rule(op)
 
 
 def _name(function: Any) -> str:

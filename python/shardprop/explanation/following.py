@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
-from ..rules.follow import candidate_costs
+from ..rules.follow_rule import candidate_costs
 from .asking import Answer, ExplainedQuestion
 from .model import Candidate
 from .reasons import Field, reason_for

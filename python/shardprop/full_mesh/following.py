@@ -9,7 +9,7 @@ from .. import _core
 from .._torch import Replicate
 from ..errors import ShardpropError
 from ..model.question import NoStrategyError, Question
-from ..rules.follow import Candidate
+from ..rules.follow_rule import Candidate
 from ..rules.rule import Rule
 from .given import Given, Layout
 from .numbered import Numbered, numbered

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import _core, registry
+from .. import _core
 from .._torch import (
     DeviceMesh,
     DTensor,
@@ -24,6 +24,7 @@ from ..metadata import output_meta
 from ..model.question import OutputMeta, Question
 from ..model.spec_checks import check_spec
 from ..model.specs import default_shard_order, make_spec
+from ..rules import torch_registry
 from ..rules.rule import Rule
 
 __all__ = ["Given", "Layout", "refuse_order"]
@@ -128,7 +129,7 @@ class Given:
             return type(item)(map(put, item)) if type(item) in (list, tuple) else item
 
         kwargs = {name: put(value) for name, value in self._kwargs.items()}
-        return registry.op_schema(self.op, tuple(map(put, self._args)), kwargs)
+        return torch_registry.op_schema(self.op, tuple(map(put, self._args)), kwargs)
 
     def in_walk(self, layouts: Sequence[Layout]) -> list[Layout]:
         """What is given per operand, in the order in which the walk counts tensors."""

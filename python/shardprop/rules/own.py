@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._torch import OpOverload
-from . import (
+from .families import (
     attention,
     bits,
     indexing,
@@ -17,8 +17,8 @@ from . import (
     slicing,
     views,
 )
-from .follow import FollowRule
-from .rows import RowRule
+from .follow_rule import FollowRule
+from .row_rule import RowRule
 
 __all__ = ["home_of", "own_rule"]
 

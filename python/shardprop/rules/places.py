@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..notation import Notation
+from .notation.rule_text import Notation
 
 __all__ = ["function_place", "innermost", "short_path", "unwrapped"]
 

@@ -17,11 +17,11 @@ from .. import _core, _torch
 from .._torch import DTensorSpec, OpOverload, OpSchema, Placement
 from ..errors import ShardpropError
 from ..model.question import Choice, OutputMeta, Question, question_of
-from ..notation import Notation
+from .notation.rule_text import Notation
 from .places import function_place
 
 if TYPE_CHECKING:
-    from .follow import Candidate
+    from .follow_rule import Candidate
 
 __all__ = [
     "Chooser",

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
-from .. import _torch, registry
+from .. import _torch
 from .._torch import (
     DTensorSpec,
     OpSchema,
@@ -24,9 +24,10 @@ from ..model.op_traits import op_facts
 from ..model.placements import is_shard
 from ..model.specs import make_spec
 from ..propagator import propagate_sharding
-from ..registry import TorchsWay
 from ..route import Who, route_of
+from ..rules import torch_registry
 from ..rules.rule import Origin, RowsRule
+from ..rules.torch_registry import TorchsWay
 from .candidates import shard
 from .execution import Executable, Outcome
 from .meshes import mesh_of
@@ -85,9 +86,9 @@ def kind_of_rule(op: _torch.OpOverload, which: Which) -> str:
         return "torch single-dim rule" if is_torchs else "registered rule"
     if which == "active" and found.who in (Who.CORE, Who.READ_OUT):
         return "own rule"
-    way = registry.torchs_way(op)
+    way = torch_registry.torchs_way(op)
     if way is not TorchsWay.DECOMPOSITION:
-        return f"torch {way.value}" if registry.is_rule_torchs(op) else "registered rule"
+        return f"torch {way.value}" if torch_registry.is_rule_torchs(op) else "registered rule"
     return "decomposition" if _torch.has_decomposition(op) else "none"
 
 
@@ -345,7 +346,7 @@ def _schema(executable: Executable, sizes: tuple[int, ...], layouts: Sequence[La
     call = executable.call
     leaves, spec = _torch.tree_flatten((call.args, call.kwargs))
     args, kwargs = _torch.tree_unflatten([placed(leaf) for leaf in leaves], spec)
-    return registry.op_schema(call.op, args, kwargs)
+    return torch_registry.op_schema(call.op, args, kwargs)
 
 
 def _specs(value: Any) -> list[DTensorSpec]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .. import registry
 from .._torch import OpOverload
 from ..errors import ShardpropError
+from ..rules import torch_registry
 from .calls import Call
 
 __all__ = ["FileError", "generator_of_calls", "import_file", "rules_registered_by"]
@@ -75,10 +75,12 @@ def rules_registered_by(path: Path, needed: bool = True) -> list[OpOverload]:
     Raises:
         FileError: it cannot be imported, or registers nothing where that is `needed`.
     """
-    before = {op: registry.rules_of(op) for op in registry.ops_with_a_rule()}
+    before = {op: torch_registry.rules_of(op) for op in torch_registry.ops_with_a_rule()}
     import_file(path)
     new = [
-        op for op in registry.ops_with_a_rule() if not _same(registry.rules_of(op), before.get(op))
+        op
+        for op in torch_registry.ops_with_a_rule()
+        if not _same(torch_registry.rules_of(op), before.get(op))
     ]
     if needed and not new:
         raise FileError(

@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable
 
 import torch
 
-from .. import _torch, registry
+from .. import _torch
 from .._torch import OpOverload
 from ..errors import ShardpropError
+from ..rules import torch_registry
 
 __all__ = ["UnknownOpError", "ops_named", "ops_with_rules", "overload"]
 
@@ -21,7 +22,7 @@ class UnknownOpError(ShardpropError):
 
 def ops_with_rules() -> list[OpOverload]:
     """Every op that torch's registries have a rule for, registered ones among them, by name."""
-    return sorted(registry.ops_with_a_rule(), key=str)
+    return sorted(torch_registry.ops_with_a_rule(), key=str)
 
 
 def overload(name: str) -> OpOverload:

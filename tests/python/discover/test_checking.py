@@ -7,7 +7,7 @@ import torch
 
 from shardprop.discover.discovery import discover
 from shardprop.discover.report import lines
-from shardprop.registration import register_rule, temporary_rules
+from shardprop.rules.registration import register_rule, temporary_rules
 from shardprop.validate.calls import Call
 from shardprop.validate.check import check_op
 from shardprop.validate.results import Settings

@@ -6,7 +6,7 @@ import pytest
 
 from shardprop import _torch
 from shardprop.discover.rows import cell_of, essential, implies, placement_of, show
-from shardprop.placeholder import ShardingPlaceholder
+from shardprop.rules.placeholder import ShardingPlaceholder
 
 from .seen import row
 

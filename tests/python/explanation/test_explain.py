@@ -14,7 +14,7 @@ from torch.distributed.tensor.experimental import register_sharding
 
 import shardprop
 from shardprop.explanation import DecisionExplanation, Explanation, explain_schema
-from shardprop.registry import op_schema
+from shardprop.rules.torch_registry import op_schema
 
 from .. import symbolic
 from ..specs import SS, P, R, S, spec_of

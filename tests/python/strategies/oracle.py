@@ -14,8 +14,9 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor._op_schema import OpSchema, OpSpec, OpStrategy
 from torch.distributed.tensor._ops import single_dim_strategy, utils
 
-from shardprop import _torch, registry
+from shardprop import _torch
 from shardprop.metadata import output_meta
+from shardprop.rules import torch_registry
 
 Layout = tuple[Placement, ...]
 # Layouts of the outputs (None for an absent one) and of the operands.
@@ -72,7 +73,7 @@ class Wrapped:
         self._strategies: list[OpStrategy] = []
         specs, wrapped = self._walk(tuple(args))
         kwargs_of = {name: self._walk(value) for name, value in (kwargs or {}).items()}
-        info = registry.op_schema_info(op)
+        info = torch_registry.op_schema_info(op)
         plain = {name: pair[0] for name, pair in kwargs_of.items()}
         self.meta = output_meta(OpSchema(op, specs, plain, schema_info=info))
         strategies = {name: pair[1] for name, pair in kwargs_of.items()}
@@ -91,7 +92,7 @@ class Wrapped:
 
     def expanded(self) -> set[Found]:
         """What the expansion of torch's single-dim rule keeps."""
-        rule = registry.single_dim_entry(self.op)
+        rule = torch_registry.single_dim_entry(self.op)
         expand = single_dim_strategy._expand_single_dim_strategy_to_mesh(
             self.mesh, self.schema, rule, self.meta
         )
@@ -132,7 +133,7 @@ def union_over_firsts(
     """torch takes the first layout of each operand for the one it has; so each is first in turn,
     where it makes a difference: the operand may be too small for a shard that it has."""
     found: set[Found] = set()
-    lenient = registry.single_dim_entry(op).allow_uneven_sharding
+    lenient = torch_registry.single_dim_entry(op).allow_uneven_sharding
     with many_sources():
         for firsts in itertools.product(*(s if lenient else s[:1] for s in sources)):
             ordered = [

@@ -31,7 +31,7 @@ from typing import Any
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 
 from shardprop import _torch
-from shardprop.placeholder import ShardingPlaceholder
+from shardprop.rules.placeholder import ShardingPlaceholder
 from shardprop.validate.calls import Call
 
 from . import oracle

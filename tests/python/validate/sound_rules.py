@@ -14,10 +14,11 @@ import torch
 from torch.distributed.tensor import Partial as P
 from torch.distributed.tensor import Replicate, Shard
 
-from shardprop import _torch, registry
-from shardprop.notation import Notation
-from shardprop.placeholder import ShardingPlaceholder as X
+from shardprop import _torch
 from shardprop.route import route_of
+from shardprop.rules import torch_registry
+from shardprop.rules.notation.rule_text import Notation
+from shardprop.rules.placeholder import ShardingPlaceholder as X
 from shardprop.validate.calls import Call
 from shardprop.validate.claims import _as_meta
 
@@ -219,7 +220,7 @@ def _sound() -> Iterator[Sound]:
     for op, (text, draw) in _WRITTEN.items():
         yield Sound(op, draw, Notation(text).rows)
     foreach = aten._foreach_add_.List
-    rule = registry.single_dim_entry(foreach)
+    rule = torch_registry.single_dim_entry(foreach)
     assert rule is not None
     yield Sound(foreach, _two_lists, rule.func, rule.allow_uneven_sharding, ((0, 0),), 2)
     yield Sound(stats, lambda x: [(x(6, 7), x(7))], _rows_of_stats)

@@ -14,7 +14,7 @@ from torch.distributed.tensor._ops.single_dim_strategy import _SingleDimStrategy
 
 import shardprop
 from shardprop import _torch
-from shardprop.placeholder import ShardingPlaceholder
+from shardprop.rules.placeholder import ShardingPlaceholder
 from shardprop.validate.calls import Call
 from shardprop.validate.check import check_op
 from shardprop.validate.results import OpReport, Settings

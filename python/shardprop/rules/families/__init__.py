@@ -1,0 +1,1 @@
+"""Our rules by op, one file per family."""

@@ -1,0 +1,39 @@
+"""Whether a pending reduction may wait until an op is done."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ..._torch import Partial
+
+__all__ = ["passes_conversion", "stands_for_itself"]
+
+_EQUAL_PARTS_REDUCE_TO_ONE = frozenset(("avg", "max", "min", "band", "bor"))
+
+
+def passes_conversion(reduce_op: str, source: torch.dtype, to: torch.dtype) -> bool:
+    """Do the parts, converted, reduce to what the whole is converted to?"""
+    if source == to:
+        return True
+    if to is torch.bool:
+        return reduce_op == "product"  # which is zero where a factor is; 1 - 1 is zero as well
+    if source is torch.bool:
+        return reduce_op != "sum"  # of bools it is a logical or
+    if source.is_complex and not to.is_complex:
+        return reduce_op in ("sum", "avg")  # the real part of a product takes both
+    is_truncated = source.is_floating_point and not (to.is_floating_point or to.is_complex)
+    return not is_truncated or reduce_op in ("max", "min")
+
+
+def stands_for_itself(partial: Partial, dtype: torch.dtype, value: float | None = None) -> bool:
+    """Is the number that all ranks hold also what it reduces to? Of an unknown one: always?"""
+    op = partial.reduce_op
+    if op in _EQUAL_PARTS_REDUCE_TO_ONE or (dtype is torch.bool and op in ("sum", "product")):
+        return True
+    if value is None or not isinstance(value, (int, float)):
+        return False
+    if op == "sum":
+        return value == 0 or not math.isfinite(value)
+    return op == "product" and (value in (0, 1, math.inf) or math.isnan(value))
