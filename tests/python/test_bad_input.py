@@ -21,7 +21,7 @@ from torch.distributed.tensor.placement_types import _MaskPartial
 
 import shardprop
 from shardprop import ShardpropError, _core
-from shardprop.closed_forms import closed_form
+from shardprop.metadata.closed_forms import closed_form
 
 from .specs import SS, P, R, S, spec_of
 

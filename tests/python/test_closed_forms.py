@@ -18,7 +18,7 @@ from torch.distributed.tensor import Replicate
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.testing._internal.common_methods_invocations import op_db
 
-from shardprop.closed_forms import DECLINED, closed_form, forms
+from shardprop.metadata.closed_forms import DECLINED, closed_form, forms
 
 from .closed_form_samples import Sampler
 from .fake_meta import fake_meta, is_same, readable

@@ -171,8 +171,8 @@ def test_caches_hold_no_more_than_they_may(hook: Decide, mesh: DeviceMesh) -> No
 NEVER_FORGET = {
     "shardprop._torch.modes._above_subclasses": "one",
     "shardprop._torch.registries.elementwise_overload": "by op",
-    "shardprop.closed_forms.closed_form": "by op",
-    "shardprop.closed_forms.forms": "one",
+    "shardprop.metadata.closed_forms.closed_form": "by op",
+    "shardprop.metadata.closed_forms.forms": "one",
     "shardprop.metadata.classes.class_of": "by op",
     "shardprop.op_call._arguments_of": "by op",
 }

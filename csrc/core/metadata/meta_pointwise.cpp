@@ -6,7 +6,7 @@
 namespace shardprop {
 namespace {
 
-// The parameters, in their order; python/shardprop/closed_forms/pointwise.py writes them.
+// The parameters, in their order; python/shardprop/metadata/closed_forms/pointwise.py writes them.
 enum Param : int {
   kPromotion,
   kShapeSlots,  // bits: slots that broadcast, a Python number among them as a tensor of no dims

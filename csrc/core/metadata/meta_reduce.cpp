@@ -5,7 +5,7 @@
 namespace shardprop {
 namespace {
 
-// The parameters, in their order; python/shardprop/closed_forms/tensors.py writes them.
+// The parameters, in their order; python/shardprop/metadata/closed_forms/tensors.py writes them.
 enum Param : int {
   kDimSlot,      // -1: every dim is reduced
   kKeepDimSlot,  // -1: they go

@@ -19,10 +19,10 @@ import torch
 
 from .. import _torch
 from .._torch import DTensorSpec, OpSchema, TensorMeta
-from ..closed_forms import DECLINED
 from ..model.question import OutputMeta
 from . import fake_tensors, meta_tensors
 from .classes import OpClass, class_of, means_for
+from .closed_forms import DECLINED
 from .meta_tensors import forget
 
 __all__ = ["OpClass", "class_of", "forget", "output_meta"]

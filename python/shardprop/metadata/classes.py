@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from .. import _torch
 from .._torch import OpOverload
-from ..closed_forms import ClosedForm, closed_form
 from ..model.op_traits import op_facts
 from .admitted import ADMITTED
+from .closed_forms import ClosedForm, closed_form
 from .left_out import CHANGED_BY_AUTOCAST, LEFT_OUT
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .._core import Category, PointwiseFlag, Promotion
+from ..._core import Category, PointwiseFlag, Promotion
 from .form import Form
 
 __all__ = ["pointwise_forms"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from .._core import Category, ReductionFlag, ReductionResult
+from ..._core import Category, ReductionFlag, ReductionResult
 from .form import Form, Param
 
 __all__ = ["tensor_forms"]

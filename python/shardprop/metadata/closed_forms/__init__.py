@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import torch
 
-from .._torch import OpOverload
+from ..._torch import OpOverload
 from .form import DECLINED, ClosedForm, Declined, Form, bind
 from .pointwise import pointwise_forms
 from .tensors import tensor_forms

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from .. import _core, _torch
-from .._core import ValueKind
-from .._torch import DTensorSpec, OpOverload, TensorMeta
-from ..model.question import OutputMeta
+from ... import _core, _torch
+from ..._core import ValueKind
+from ..._torch import DTensorSpec, OpOverload, TensorMeta
+from ...model.question import OutputMeta
 
 __all__ = ["DECLINED", "ClosedForm", "Declined", "Form", "bind"]
 
