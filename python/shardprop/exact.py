@@ -1,4 +1,4 @@
-"""Plans, prices and choices under one cost model, from the core."""
+"""The cheapest plans, and their prices, under one cost model, from the core."""
 
 from __future__ import annotations
 
@@ -11,22 +11,15 @@ from numpy.typing import NDArray
 from . import _core, _torch
 from ._torch import DeviceMesh, DTensorSpec, Placement, Replicate, TensorMeta
 from .cost.topology import CostSource
-from .engine import Prepared, chosen
 from .errors import ShardpropError
 from .mesh_models import MeshModels
 from .model.plan_steps import Layout, Step
-from .model.question import Choice, Question
 from .model.specs import make_spec
 from .support.cache import BoundedMap
-from .weighed import weighed_outputs
 
-__all__ = ["ExactPlanner", "NotReached", "PlanPrice"]
+__all__ = ["ExactPlanner", "PlanPrice"]
 
 _PLANS_HELD = 4096
-
-
-class NotReached(_core.Unsupported):
-    """No plans lead to any strategy."""
 
 
 class PlanPrice(NamedTuple):
@@ -47,7 +40,7 @@ _NO_PRICE = PlanPrice(float("inf"), float("inf"), float("inf"))
 
 
 class ExactPlanner:
-    """The cheapest plans and choices under a topology.
+    """The cheapest plans under a topology.
 
     Args:
         topology: What collectives and local work cost.
@@ -69,7 +62,7 @@ class ExactPlanner:
         self.topology = topology
         self.memory_limit = memory_limit
         # The core's form: 0 for any.
-        self._limit = 0.0 if memory_limit is None else float(memory_limit)
+        self.limit_bytes = 0.0 if memory_limit is None else float(memory_limit)
         self._output_weight = output_weight
         self.models = MeshModels(topology, create_groups)
         self._plans: BoundedMap[tuple[_core.CostModel, list[Step] | None]] = BoundedMap(
@@ -113,7 +106,7 @@ class ExactPlanner:
         held = self._plans.get(key) if source and target else None
         if held is not None and held[0] is model:
             return held[1]
-        found, steps, _ = _core.exact_plan(model, src, dst, self._limit)
+        found, steps, _ = _core.exact_plan(model, src, dst, self.limit_bytes)
         plan = steps_of(steps) if found else None
         if source and target:
             self._plans.put(key, (model, plan))
@@ -126,7 +119,7 @@ class ExactPlanner:
             ShardpropError: the topology does not fit the mesh.
             _core.Unsupported: specs that the core does not model.
         """
-        price = _core.exact_price(self.models.of(src.mesh), src, dst, self._limit)
+        price = _core.exact_price(self.models.of(src.mesh), src, dst, self.limit_bytes)
         return _NO_PRICE if price is None else PlanPrice(*price)
 
     def prices(
@@ -164,43 +157,7 @@ class ExactPlanner:
                     )
         spec = make_spec(mesh, (Replicate(),) * mesh_dims, meta)
         model = self.models.of(mesh)
-        return _core.price_table(model, spec, from_layouts, to_layouts, self._limit)
-
-    def choose(
-        self,
-        question: Question,
-        prepared: Prepared,
-        consumers: Sequence[DTensorSpec | None] | None = None,
-        output_weight: float | None = None,
-    ) -> Choice:
-        """The choice of least total price.
-
-        Args:
-            question: What is asked.
-            prepared: It, as the core is asked.
-            consumers: Per output the spec that its known consumer wants, or None; None where no
-                consumer is known.
-            output_weight: Instead of the planner's.
-
-        Raises:
-            NotReached: no plans lead to any strategy.
-            _core.Unsupported: the core does not handle this; its text is the reason.
-            NoStrategyError: there is nothing to choose, and torch would raise.
-            ShardpropError: the topology does not fit the mesh, or consumers not the outputs.
-        """
-        weight = self._output_weight if output_weight is None else output_weight
-        weighed = weighed_outputs(question, prepared, consumers) if weight else None
-        found, later = _core.decide_exactly(
-            self.models.of(prepared.mesh),
-            self._limit,
-            weight if weighed is not None else 0.0,
-            weighed,
-            prepared.problem,
-        )
-        if found[0] == _core.Verdict.UNREACHABLE:
-            raise NotReached("no plan reaches any strategy")
-        choice = chosen(prepared, *found)
-        return choice._replace(output_cost=later, minds_order=True)
+        return _core.price_table(model, spec, from_layouts, to_layouts, self.limit_bytes)
 
     def priced(
         self, src: DTensorSpec, dst: DTensorSpec, steps: Sequence[tuple[tuple[int, ...], Any]]

@@ -10,13 +10,14 @@ from ._torch import DTensorSpec
 from .carrying import install_carrier, install_prices
 from .engine import Prepared, prepare
 from .errors import ShardpropError
-from .exact import ExactPlanner, NotReached, PlanPrice
+from .exact import ExactPlanner, PlanPrice
 from .model.plan_steps import Step
 from .model.question import Choice, Question
 from .no_plan import why_no_plan, why_no_strategy
 from .policy import Chosen, TorchPolicy
 from .rules.rule import RowsRule
 from .support.stats import Recorder
+from .weighed import NotReached, choose_cheapest
 
 __all__ = ["OptimalPolicy"]
 
@@ -93,14 +94,14 @@ class OptimalPolicy:
         consumers: Sequence[DTensorSpec | None] | None = None,
         output_weight: float | None = None,
     ) -> Chosen | str:
-        """The choice of least total price, or why the core has none; see `ExactPlanner.choose`.
+        """The choice of least total price, or why the core has none; see `choose_cheapest`.
 
         Raises:
             ShardpropError, Exception: as `choose` does.
         """
         try:
             prepared = self.prepare(question, rule)
-            choice = self.planner.choose(question, prepared, consumers, output_weight)
+            choice = choose_cheapest(self.planner, question, prepared, consumers, output_weight)
             return Chosen(choice, prepared, self.planner)
         except NotReached as declined:
             reason, limit = str(declined), self.planner.memory_limit

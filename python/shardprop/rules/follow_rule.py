@@ -16,8 +16,7 @@ from .. import _core
 from .._torch import DTensorSpec, OpOverload, Partial, Placement, Replicate, Shard, StridedShard
 from ..model.placements import has_strided
 from ..model.question import Choice, Placements, Question
-from ..model.specs import default_shard_order, make_spec
-from ..outputs import alike
+from ..model.specs import alike, default_shard_order, make_spec
 from .places import function_place, innermost
 from .rule import Chooser, Origin, Rule, RuleKind, declining_the_unexpected
 

@@ -15,6 +15,7 @@ from shardprop.cost.cost_model import CostModel
 from shardprop.engine import prepare
 from shardprop.model.question import Choice, NoStrategyError, Question
 from shardprop.rules.rule import RowsRule
+from shardprop.weighed import choose_cheapest
 
 from ..parity.meshes import MeshKey
 from ..specs import meta_of
@@ -114,7 +115,7 @@ def chosen(decision: Decision) -> Choice | None:
     consumers = [decision.consumer] if decision.weight else None
     try:
         prepared = prepare(question, decision.rule)
-        return planner.choose(question, prepared, consumers, decision.weight)
+        return choose_cheapest(planner, question, prepared, consumers, decision.weight)
     except NoStrategyError:
         return None
     except _core.Unsupported as reason:

@@ -11,7 +11,7 @@ from torch.distributed.tensor._redistribute import use_min_cost_redistribution_p
 from torch.distributed.tensor._utils import ExplicitRedistributionContext
 
 import shardprop
-from shardprop import ShardpropError, _core, _torch
+from shardprop import ShardpropError, _core, _torch, optimal_policy
 from shardprop.exact import ExactPlanner
 from shardprop.propagator import current_policy
 
@@ -96,8 +96,9 @@ def test_what_the_core_declines_is_counted_or_refused(
     mesh = fresh_mesh(4)
     x = dtensor(mesh, (16, 64), [S(0)])
     ends = spec_of(mesh, (64, 64), [S(0)]), spec_of(mesh, (64, 64), [R])
-    for name in ("steps", "price", "choose"):
+    for name in ("steps", "price"):
         monkeypatch.setattr(ExactPlanner, name, declined)
+    monkeypatch.setattr(optimal_policy, "choose_cheapest", declined)
     shardprop.enable(policy="optimal", topology=TOPOLOGY, strict=strict)
     if strict:
         for ask in (
@@ -118,7 +119,7 @@ def test_what_the_core_declines_is_counted_or_refused(
 def test_propagate_never_answers_with_torchs_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = spec_of(fresh_mesh(4), (64, 64), [S(0)])
     shardprop.enable(policy="optimal", topology=TOPOLOGY)
-    monkeypatch.setattr(ExactPlanner, "choose", declined)
+    monkeypatch.setattr(optimal_policy, "choose_cheapest", declined)
     with pytest.raises(
         ShardpropError, match=r"mm\.default: policy 'optimal' has no .* test reason"
     ):

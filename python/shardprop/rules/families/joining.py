@@ -8,7 +8,7 @@ import torch
 
 from ..._torch import DTensorSpec, Partial, Placement, Shard, StridedShard
 from ...model.question import Question
-from ...outputs import alike
+from ...model.specs import alike
 from ..follow_rule import REPLICATE, Axes, Candidate, FollowRule, Placements, argument, normal_dim
 from .pending import passes_conversion
 from .slicing import all_but
