@@ -60,14 +60,14 @@ if TYPE_CHECKING:
     from .cost.calibration import Settings as CalibrationSettings
     from .cost.topology import CallbackTopology, Topology, TorchTopology, load_topology
     from .errors import ShardpropError
-    from .exact import ExactPlanner
     from .explanation import Explanation, explain
     from .full_mesh import LayoutTable, Strategies, Strategy, strategies
     from .model.plan_steps import Layout, Step
     from .pictures import plot_layout
     from .propagator import clear_caches, disable, enable, enabled, is_enabled, reset_stats, stats
     from .query import Decision, plan, propagate, propagate_toward, redistribute_cost
-    from .redistribute_plan import Plan
+    from .redistribution.optimal_planner import ExactPlanner
+    from .redistribution.plan import Plan
     from .rules.placeholder import ShardingPlaceholder
     from .rules.registration import (
         register_rule,
@@ -86,7 +86,7 @@ else:
         "cost.calibration": "Calibration calibrate",
         "support.stats": "Stats",
         "errors": "ShardpropError",
-        "exact": "ExactPlanner",
+        "redistribution.optimal_planner": "ExactPlanner",
         "explanation": "Explanation explain",
         "full_mesh": "LayoutTable Strategies Strategy strategies",
         "pictures": "plot_layout",
@@ -94,7 +94,7 @@ else:
         "model.plan_steps": "Layout Step",
         "propagator": "clear_caches disable enable enabled is_enabled reset_stats stats",
         "query": "Decision plan propagate propagate_toward redistribute_cost",
-        "redistribute_plan": "Plan",
+        "redistribution.plan": "Plan",
         "rules.registration": "register_rule register_single_dim_rule temporary_rules unregister",
         "cost.topology": "CallbackTopology Topology TorchTopology load_topology",
         "tracing": "Trace trace",

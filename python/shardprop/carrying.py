@@ -14,7 +14,7 @@ from . import _torch
 from ._torch import DTensorSpec
 from .errors import ShardpropError
 from .model.plan_steps import Step
-from .redistribute_hook import redistribute_with
+from .redistribution.hook import redistribute_with
 from .support.stats import Recorder
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from ._torch import DTensorSpec
 from .carrying import install_carrier, install_prices
 from .engine import Prepared, prepare
 from .errors import ShardpropError
-from .exact import ExactPlanner, PlanPrice
 from .model.plan_steps import Step
 from .model.question import Choice, Question
-from .no_plan import why_no_plan, why_no_strategy
 from .policy import Chosen, TorchPolicy
+from .redistribution.errors import why_no_plan, why_no_strategy
+from .redistribution.optimal_planner import ExactPlanner, PlanPrice
 from .rules.rule import RowsRule
 from .support.stats import Recorder
 from .weighed import NotReached, choose_cheapest

@@ -14,12 +14,12 @@ from .engine import Prepared, answer, prepare
 from .held import HeldDecisions
 from .model.plan_steps import Step
 from .model.question import Choice, Question
-from .redistribution import Redistribution
+from .redistribution.torch_plans import Redistribution
 from .rules.rule import RowsRule
 from .support.stats import Recorder
 
 if TYPE_CHECKING:
-    from .exact import ExactPlanner
+    from .redistribution.optimal_planner import ExactPlanner
 
 __all__ = ["Afresh", "Asking", "Chosen", "Policy", "TorchPolicy"]
 

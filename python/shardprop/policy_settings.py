@@ -10,7 +10,7 @@ from typing import Any
 from .cost.cost_model import Price
 from .cost.topology import PRESETS, CostSource, load_topology
 from .errors import ShardpropError
-from .exact import ExactPlanner
+from .redistribution.optimal_planner import ExactPlanner
 from .support.numbers import is_finite_number
 
 __all__ = [

@@ -22,7 +22,7 @@ from .model.placements import has_strided
 from .observation import is_watched, observed
 from .policy import Policy, TorchPolicy
 from .policy_choice import forget_planners, make_policy
-from .redistribution import Redistribution
+from .redistribution.torch_plans import Redistribution
 from .route import Route, Who, decomposer, route
 from .rules.families.views import forget_dim_maps
 from .rules.rule import Origin

@@ -19,18 +19,18 @@ from .decision import (
     read_out,
 )
 from .errors import ShardpropError
-from .exact import ExactPlanner
 from .lists import is_list_op
 from .model.question import Choice, Placed, Placements
 from .model.spec_checks import check_ends, check_spec, refuse_mixed_partials
-from .no_plan import why_no_plan, why_no_strategy
 from .op_call import call_schema, specs_of
 from .optimal_policy import OptimalPolicy
 from .outputs import output_placements
 from .policy import Asking, Policy
 from .policy_settings import TopologyLike, planner_for_plans
 from .propagator import current_policy, current_terms, redistribution, uncounted
-from .redistribute_plan import Plan
+from .redistribution.errors import why_no_plan, why_no_strategy
+from .redistribution.optimal_planner import ExactPlanner
+from .redistribution.plan import Plan
 from .route import Route, Who, route
 from .rules.rule import Chooser, Origin, Rule, RuleFacts
 

@@ -9,9 +9,9 @@ from . import _core
 from ._torch import DTensorSpec, TensorMeta
 from .engine import Prepared, chosen
 from .errors import ShardpropError
-from .exact import ExactPlanner
 from .model.question import Choice, Question
 from .model.spec_checks import check_consumers
+from .redistribution.optimal_planner import ExactPlanner
 
 __all__ = ["NotReached", "WeighedOutput", "choose_cheapest", "weighed_outputs"]
 

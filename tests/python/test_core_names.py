@@ -10,8 +10,8 @@ from shardprop import _core
 from shardprop.cost.calibration.workloads import _WORKLOADS
 from shardprop.cost.cost_model import COLLECTIVES
 from shardprop.cost.topology.links import PerCollective
-from shardprop.execution import _MOVES
 from shardprop.pictures.colours import STEP_COLOURS
+from shardprop.redistribution.execution import _MOVES
 
 
 def test_every_collective_is_priced_measured_and_drawn() -> None:

@@ -25,7 +25,7 @@ WITHOUT_TORCH = {"shardprop.half_imported": {"spec._initializing"}}
 STILL_UPWARD = {
     # `Layout.plot` and `Plan.plot` draw when they are called.
     Upward("model", "pictures"),
-    Upward("redistribute_plan", "pictures"),
+    Upward("redistribution", "pictures"),
 }
 
 # Private attributes of torch: those that the adapter touches, on whatever has them.

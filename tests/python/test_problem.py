@@ -17,9 +17,9 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from shardprop import _core
 from shardprop.cost.topology import load_topology
 from shardprop.engine import Prepared, prepare
-from shardprop.mesh_models import MeshModels
 from shardprop.metadata import output_meta
 from shardprop.model.question import Question
+from shardprop.redistribution.mesh_cost_models import MeshModels
 from shardprop.route import route_of
 from shardprop.rules import torch_registry
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..exact import ExactPlanner
 from ..graph.problem import Problem
+from ..redistribution.optimal_planner import ExactPlanner
 from .edges import Edges
 from .labelled import Labelled
 from .wishes import Wishes

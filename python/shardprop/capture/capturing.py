@@ -13,11 +13,11 @@ from torch import nn
 from .._torch import DeviceMesh, Placement
 from ..cost.compute import ComputeCost
 from ..errors import ShardpropError
-from ..exact import ExactPlanner
 from ..graph.problem import Problem
 from ..graph.solution import Solution
 from ..graph.solving import solve
 from ..policy_settings import TopologyLike, exact_planner
+from ..redistribution.optimal_planner import ExactPlanner
 from ..support.numbers import is_finite_number
 from .building import build
 from .candidates import CandidatesOf

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from .._torch import TensorMeta
-from ..exact import ExactPlanner
 from ..graph.problem import Problem
+from ..redistribution.optimal_planner import ExactPlanner
 from .labelled import Labelled
 from .program import Ref
 

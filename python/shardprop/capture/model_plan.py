@@ -13,11 +13,11 @@ from torch import nn
 
 from .. import propagator
 from .._torch import DeviceMesh, Placement
-from ..exact import ExactPlanner
 from ..graph.problem import Problem
 from ..graph.solution import Solution
 from ..model.plan_steps import Step
 from ..model.specs import make_spec
+from ..redistribution.optimal_planner import ExactPlanner
 from .baselines import baselines
 from .boundaries import only
 from .distributing import distribute

@@ -10,10 +10,10 @@ import torch
 from .. import _core, _torch
 from .._torch import DTensor, DTensorSpec, Placement
 from ..cost.cost_model import COLLECTIVES
-from ..exact import ExactPlanner
-from ..execution import run
 from ..model.plan_steps import Step
 from ..model.specs import make_spec
+from ..redistribution.execution import run
+from ..redistribution.optimal_planner import ExactPlanner
 
 __all__ = ["Mover", "Volume", "volume"]
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 
 from .. import propagator
-from ..mesh_models import MeshModels
+from ..redistribution.mesh_cost_models import MeshModels
 from .finding import Finding, note, ok
 
 __all__ = ["caches", "extras", "fallbacks", "logs"]

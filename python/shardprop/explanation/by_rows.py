@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._torch import DTensorSpec, Placement
 from ..engine import Prepared
-from ..exact import ExactPlanner
 from ..model.question import Choice, NoStrategyError
 from ..policy import Chosen
+from ..redistribution.optimal_planner import ExactPlanner
 from ..rules.rule import RowsRule
 from ..weighed import weighed_outputs
 from .asking import Answer, ExplainedQuestion, output_names

@@ -8,8 +8,8 @@ from typing import Any
 
 from .._torch import DTensorSpec, Placement
 from ..model.plan_steps import Layout, Step
-from ..redistribute_hook import layout_text
-from ..redistribute_plan import Plan
+from ..redistribution.hook import layout_text
+from ..redistribution.plan import Plan
 from .model import (
     Advice,
     Candidate,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .._torch import DTensorSpec, Placement
 from ..model.question import Placements
-from ..redistribute_plan import Plan
+from ..redistribution.plan import Plan
 from ..route import Who
 from ..rules.rule import RuleFacts
 

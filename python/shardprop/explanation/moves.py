@@ -12,7 +12,7 @@ from ..model.plan_steps import Step
 from ..model.question import Choice
 from ..outputs import moves
 from ..query import plan
-from ..redistribute_plan import Plan
+from ..redistribution.plan import Plan
 from .asking import ExplainedQuestion
 from .model import OperandMove
 from .words import spec_text, us_text

@@ -17,9 +17,9 @@ from torch.overrides import TorchFunctionMode
 from .. import _torch
 from .._torch import DTensor, DTensorSpec, FakeTensor, FakeTensorMode
 from ..errors import ShardpropError
-from ..execution import local_shape
 from ..model.placements import has_strided
 from ..model.plan_steps import Layout
+from ..redistribution.execution import local_shape
 
 Redistribute = Callable[..., torch.Tensor]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from .._torch import DeviceMesh, DTensorSpec, Placement, Replicate, Shard
 from ..model.plan_steps import Layout
-from ..redistribute_hook import layout_text
+from ..redistribution.hook import layout_text
 
 __all__ = [
     "dim_names",

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from .. import _core
 from .._torch import DeviceMesh, DTensorSpec, TensorMeta
 from ..errors import ShardpropError
-from ..exact import ExactPlanner
 from ..model.specs import make_spec
 from ..policy_settings import planner_for_plans
+from ..redistribution.optimal_planner import ExactPlanner
 from .given import Layout
 
 __all__ = ["Pricer", "pricer_of"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..model.plan_steps import Step
-from ..redistribute_plan import Plan
+from ..redistribution.plan import Plan
 from .canvas import Canvas, canvas
 from .colours import step_colour
 from .layout_picture import draw_view, tensor_size

@@ -9,7 +9,7 @@ from .. import _torch
 from .._torch import DeviceMesh, DTensor, DTensorSpec
 from ..errors import ShardpropError
 from ..model.plan_steps import Layout
-from ..redistribute_hook import layout_text
+from ..redistribution.hook import layout_text
 from .geometry import Block, Cut, blocks, cuts_of
 
 __all__ = ["Subject", "mesh_dim_names", "subject_of", "subject_of_layout"]

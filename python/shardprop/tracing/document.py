@@ -11,7 +11,7 @@ from .._torch import DeviceMesh, DTensorSpec, Partial, Placement, Replicate, Str
 from ..model.operands import operands_of
 from ..model.placements import is_shard, is_strided
 from ..model.plan_steps import Layout, Step
-from ..redistribute_hook import layout_text, plan_text
+from ..redistribution.hook import layout_text, plan_text
 from ..support.stats import DecidedBy
 from ..version import __version__
 from .model import Place, TracedDecision

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .._torch import DTensorSpec, OpSchema, OutputSharding
 from ..policy import Policy
-from ..redistribute_plan import Plan
+from ..redistribution.plan import Plan
 from ..support.stats import DecidedBy
 from .plans import Planned, Plans
 

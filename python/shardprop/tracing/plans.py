@@ -13,7 +13,7 @@ from ..optimal_policy import OptimalPolicy
 from ..policy import Policy
 from ..policy_settings import TopologyLike, planner_for_plans
 from ..propagator import redistribution
-from ..redistribute_plan import Plan
+from ..redistribution.plan import Plan
 
 __all__ = ["Planned", "Plans", "spec_identity"]
 

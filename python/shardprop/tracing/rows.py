@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .._torch import DTensorSpec
-from ..redistribute_plan import Plan
+from ..redistribution.plan import Plan
 from .model import Place, TracedDecision, TracedRedistribution, planner_of
 from .plans import Planned, spec_identity
 

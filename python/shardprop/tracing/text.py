@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..redistribute_hook import plan_text
+from ..redistribution.hook import plan_text
 from ..support.console import counted
 from ..support.stats import DecidedBy
 from .model import Place

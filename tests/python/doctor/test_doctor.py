@@ -16,7 +16,7 @@ from torch.distributed.device_mesh import init_device_mesh
 import shardprop
 from shardprop import ShardpropError, _torch, propagator
 from shardprop.doctor import Finding, Report, Status, examine, groups, hook, state, versions
-from shardprop.mesh_models import MeshModels
+from shardprop.redistribution.mesh_cost_models import MeshModels
 from shardprop.support.held_bytes import CacheStats
 
 from ..cli.running import refused, run, run_json

@@ -9,10 +9,11 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Partial
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
-from shardprop import _core, mesh_models
+from shardprop import _core
 from shardprop.cost.cost_model import COLLECTIVES, CostModel
-from shardprop.exact import ExactPlanner, steps_of
 from shardprop.model.plan_steps import Step
+from shardprop.redistribution import mesh_cost_models
+from shardprop.redistribution.optimal_planner import ExactPlanner, steps_of
 
 from .brute_force import Total, price_of_steps
 from .moves import Problem
@@ -41,7 +42,7 @@ class OneModel:
 
 def in_core(model: CostModel) -> _core.CostModel:
     """The core's form of a model, with all its groups."""
-    return mesh_models.in_core(model, len(model.sizes))
+    return mesh_cost_models.in_core(model, len(model.sizes))
 
 
 def is_mixed(spec: DTensorSpec) -> bool:

@@ -13,8 +13,8 @@ from torch.distributed.tensor.placement_types import _MaskPartial, _StridedShard
 from torch.utils import _pytree as pytree
 
 from shardprop import ShardpropError, _core
-from shardprop.exact import ExactPlanner, steps_of
 from shardprop.propagator import redistribution
+from shardprop.redistribution.optimal_planner import ExactPlanner, steps_of
 
 from .core import total_of
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from shardprop import _torch
 from shardprop._torch import DTensorSpec
 from shardprop.model.plan_steps import Step
-from shardprop.redistribute_hook import redistribute_with
+from shardprop.redistribution.hook import redistribute_with
 
 from .walks import Tensor, random_way
 

@@ -11,8 +11,8 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 
 from shardprop import _torch
-from shardprop.execution import run
 from shardprop.model.plan_steps import Step
+from shardprop.redistribution.execution import run
 
 from .local import fault, split
 from .walks import Groups, Tensor

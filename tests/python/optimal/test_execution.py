@@ -14,8 +14,8 @@ from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 
 import shardprop
 from shardprop import _torch
-from shardprop.execution import run
 from shardprop.model.plan_steps import Layout, Step
+from shardprop.redistribution.execution import run
 
 from .local import fault, split
 from .ranks import all_groups, carried_out, fault_of, flattened, numbers

@@ -12,8 +12,8 @@ from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Sha
 from torch.distributed.tensor.debug import CommDebugMode
 
 from shardprop import _torch
-from shardprop.execution import run
 from shardprop.model.plan_steps import Step
+from shardprop.redistribution.execution import run
 
 from ..specs import SS
 from .gloo import Processes

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from shardprop import ShardpropError
-from shardprop.permutation import ShardOrder, destinations
+from shardprop.redistribution.permutation import ShardOrder, destinations
 
 Sizes = tuple[int, ...]
 TENSOR_DIMS = (0, 1)

@@ -12,8 +12,8 @@ from torch.distributed.tensor._utils import ExplicitRedistributionContext
 
 import shardprop
 from shardprop import ShardpropError, _core, _torch, optimal_policy
-from shardprop.exact import ExactPlanner
 from shardprop.propagator import current_policy
+from shardprop.redistribution.optimal_planner import ExactPlanner
 
 from ..specs import R, S, spec_of
 from .enabled import TOPOLOGY, dtensor, fresh_mesh, mm

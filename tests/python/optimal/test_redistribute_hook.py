@@ -25,9 +25,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._debug_mode import DebugMode
 
 from shardprop import _torch
-from shardprop.execution import run
 from shardprop.model.plan_steps import Layout, Step
-from shardprop.redistribute_hook import layout_text, plan_text, redistribute_with
+from shardprop.redistribution.execution import run
+from shardprop.redistribution.hook import layout_text, plan_text, redistribute_with
 
 from ..specs import SS, spec_of
 from .local import fault, split

@@ -17,8 +17,8 @@ from torch.testing._internal.distributed.multi_threaded_pg import (
 )
 
 from shardprop import _torch
-from shardprop.execution import run
 from shardprop.model.plan_steps import Step
+from shardprop.redistribution.execution import run
 
 from .local import fault, split
 from .ranks import numbers

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from . import _torch
-from ._torch import DTensorSpec
+from .. import _torch
+from .._torch import DTensorSpec
+from ..model.placements import is_shard
+from ..model.plan_steps import Layout, Step
 from .execution import run
-from .model.placements import is_shard
-from .model.plan_steps import Layout, Step
 
 __all__ = ["layout_text", "plan_text", "redistribute_with"]
 

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core, _torch
-from ._torch import DeviceMesh, DTensorSpec, Placement, Replicate, TensorMeta
-from .cost.topology import CostSource
-from .errors import ShardpropError
-from .mesh_models import MeshModels
-from .model.plan_steps import Layout, Step
-from .model.specs import make_spec
-from .support.cache import BoundedMap
+from .. import _core, _torch
+from .._torch import DeviceMesh, DTensorSpec, Placement, Replicate, TensorMeta
+from ..cost.topology import CostSource
+from ..errors import ShardpropError
+from ..model.plan_steps import Layout, Step
+from ..model.specs import make_spec
+from ..support.cache import BoundedMap
+from .mesh_cost_models import MeshModels
 
 __all__ = ["ExactPlanner", "PlanPrice"]
 

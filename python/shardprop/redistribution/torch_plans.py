@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from . import _core, _torch
-from ._torch import DTensorSpec, Placement, SymInt, TransformInfo
-from ._torch.symbolic_sizes import is_symbolic
-from .errors import ShardpropError
-from .model.mesh import core_mesh
-from .model.symbolic_guards import symbolic_cost
-from .support.cache import BoundedMap
-from .support.stats import Recorder
+from .. import _core, _torch
+from .._torch import DTensorSpec, Placement, SymInt, TransformInfo
+from .._torch.symbolic_sizes import is_symbolic
+from ..errors import ShardpropError
+from ..model.mesh import core_mesh
+from ..model.symbolic_guards import symbolic_cost
+from ..support.cache import BoundedMap
+from ..support.stats import Recorder
 
 __all__ = ["Redistribution", "TorchPlan", "TorchStep"]
 

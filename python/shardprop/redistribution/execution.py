@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import torch
 
-from . import _torch
-from ._torch import DeviceMesh, Partial, Placement
-from .errors import ShardpropError
-from .model.plan_steps import Layout, Step
+from .. import _torch
+from .._torch import DeviceMesh, Partial, Placement
+from ..errors import ShardpropError
+from ..model.plan_steps import Layout, Step
 from .permutation import destinations
 
 __all__ = ["local_shape", "run"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import _torch
-from ._torch import DeviceMesh
-from .errors import ShardpropError
+from .. import _torch
+from .._torch import DeviceMesh
+from ..errors import ShardpropError
 
 __all__ = ["create_groups"]
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from . import _torch
-from ._torch import DTensor, DTensorSpec
-from .cost.cost_model import COLLECTIVES
-from .errors import ShardpropError
+from .. import _torch
+from .._torch import DTensor, DTensorSpec
+from ..cost.cost_model import COLLECTIVES
+from ..errors import ShardpropError
+from ..model.plan_steps import Step
 from .execution import local_shape, run
-from .model.plan_steps import Step
-from .redistribute_hook import plan_text
+from .hook import plan_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +97,7 @@ class Plan:
             ShardpropError: matplotlib is not installed (extra ``plot``), or `dims` are not of the
                 tensor.
         """
-        from .pictures.plan_picture import plot_plan
+        from ..pictures.plan_picture import plot_plan
 
         return plot_plan(self, dims=dims, ax=ax)
 

@@ -7,7 +7,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 
-from .errors import ShardpropError
+from ..errors import ShardpropError
 
 __all__ = ["ShardOrder", "destinations"]
 

@@ -6,14 +6,14 @@ import sys
 import weakref
 from collections.abc import Callable
 
-from . import _core, _torch
-from ._torch import DeviceMesh
-from .cost.cost_model import CostModel
-from .cost.topology import CostSource, cost_model_on
-from .errors import ShardpropError
+from .. import _core, _torch
+from .._torch import DeviceMesh
+from ..cost.cost_model import CostModel
+from ..cost.topology import CostSource, cost_model_on
+from ..errors import ShardpropError
+from ..support.cache import list_in_stats
+from ..support.held_bytes import CacheStats
 from .group_creation import create_groups
-from .support.cache import list_in_stats
-from .support.held_bytes import CacheStats
 
 __all__ = ["MeshModels", "in_core"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ._torch import DTensorSpec, OpOverload
+from .._torch import DTensorSpec, OpOverload
 
 __all__ = ["why_no_plan", "why_no_strategy"]
 

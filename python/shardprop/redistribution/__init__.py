@@ -1,0 +1,1 @@
+"""Plans from one layout to another: torch's and the cheapest, shown and carried out."""
