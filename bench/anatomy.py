@@ -25,8 +25,9 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import _sharding_prop
 
 import shardprop
-from shardprop import _core, _torch, decision, held, propagator
-from shardprop.engine import Arguments
+from shardprop import _core, _torch
+from shardprop.propagation import decision, decision_cache, propagator
+from shardprop.propagation.core_call import Arguments
 from shardprop.rules.follow_rule import FollowRule
 
 from .conftest import MESHES
@@ -52,10 +53,10 @@ OURS: tuple[Stage, ...] = (
     (decision, "output_meta", "output metadata"),
     (decision, "question_of", "reading the arguments"),
     (Arguments, "rows", "rule, or what is held"),
-    (held.HeldDecisions, "choose", "rule, or what is held"),
+    (decision_cache.HeldDecisions, "choose", "rule, or what is held"),
     (FollowRule, "choose", "rule, or what is held"),
     (_core, "signature", "reading the arguments"),
-    (held, "prepare", "reading the arguments"),
+    (decision_cache, "prepare", "reading the arguments"),
     (_core, "decide", "the core: expansion, search, prices"),
     (decision, "output_sharding", "specs of the answer"),
 )

@@ -22,7 +22,7 @@ from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
 from shardprop import _torch
-from shardprop.engine import answer, prepare
+from shardprop.propagation.core_call import answer, prepare
 from shardprop.rules import torch_registry
 from shardprop.rules.rule import rule_of_entry
 

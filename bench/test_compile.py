@@ -19,7 +19,7 @@ from torch.distributed.tensor import Placement, distribute_tensor
 
 import shardprop
 from shardprop import _torch
-from shardprop.watch import watch_propagation
+from shardprop.propagation.timing import watch_propagation
 
 from .conftest import MESHES
 from .engine import R, S

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import shardprop
-from shardprop.watch import watch_propagation
+from shardprop.propagation.timing import watch_propagation
 
 from .block import Block
 from .conftest import MESHES

@@ -24,8 +24,9 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, distribute_tensor
 
 import shardprop
-from shardprop import _torch, hook
-from shardprop.watch import watch_propagation
+from shardprop import _torch
+from shardprop.propagation import hook
+from shardprop.propagation.timing import watch_propagation
 
 from .conftest import MESHES, TORCH_ROUNDS
 from .engine import R, S

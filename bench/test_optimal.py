@@ -17,11 +17,12 @@ from torch.distributed.tensor._redistribute import use_min_cost_redistribution_p
 
 import shardprop
 from shardprop import _torch
-from shardprop.engine import prepare
 from shardprop.metadata import output_meta
-from shardprop.policy_settings import exact_planner
-from shardprop.route import route_of
-from shardprop.weighed import choose_cheapest
+from shardprop.propagation.core_call import prepare
+from shardprop.propagation.output_prices import choose_cheapest
+from shardprop.propagation.policy_settings import exact_planner
+from shardprop.propagation.route import route_of
+from shardprop.rules import torch_registry
 
 from .conftest import MESHES, TORCH_ROUNDS
 from .engine import P, R, S, aten, engine, spec_of, spread
@@ -80,7 +81,7 @@ def test_optimal_decision(who: str, name: str, ndim: int, mesh_of: Any, run: Any
         run(both.torch_alone, TORCH_ROUNDS[ndim], group)
         return
     planner = exact_planner("h100-nvlink")
-    schema = shardprop.rules.torch_registry.op_schema(op, specs, {})
+    schema = torch_registry.op_schema(op, specs, {})
     rule = route_of(op).rule
     question = rule.question(schema, output_meta(schema))
     prepared = prepare(question, rule)

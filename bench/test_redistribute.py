@@ -9,7 +9,7 @@ from torch.distributed.tensor._redistribute import use_min_cost_redistribution_p
 
 import shardprop
 from shardprop import _torch
-from shardprop.propagator import redistribution
+from shardprop.propagation.propagator import redistribution
 
 from .conftest import MESHES
 from .engine import P, R, S, spec_of

@@ -70,7 +70,7 @@ def test_first_step(trainer: Trainer, benchmark: Any) -> None:
 def test_one_miss(who: str, mesh_of: Any, benchmark: Any) -> None:
     """The cheapest decision there is: the core holds the answer."""
     from shardprop import _torch
-    from shardprop.propagator import propagate_sharding
+    from shardprop.propagation.propagator import propagate_sharding
 
     from .engine import R, S, spec_of
 

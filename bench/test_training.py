@@ -14,7 +14,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import shardprop
 from shardprop import _torch
-from shardprop.watch import watch_propagation
+from shardprop.propagation.timing import watch_propagation
 
 from .conftest import MESHES
 from .training import COUNT, JOBS, described, forget, parameters, questions

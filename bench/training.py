@@ -17,7 +17,7 @@ from torch.distributed.tensor import DTensor, Placement, Shard
 
 import shardprop
 from shardprop import _torch
-from shardprop.watch import watch_propagation
+from shardprop.propagation.timing import watch_propagation
 
 from .engine import P, R, S, spec_of
 

@@ -64,8 +64,16 @@ if TYPE_CHECKING:
     from .full_mesh import LayoutTable, Strategies, Strategy, strategies
     from .model.plan_steps import Layout, Step
     from .pictures import plot_layout
-    from .propagator import clear_caches, disable, enable, enabled, is_enabled, reset_stats, stats
-    from .query import Decision, plan, propagate, propagate_toward, redistribute_cost
+    from .propagation.propagator import (
+        clear_caches,
+        disable,
+        enable,
+        enabled,
+        is_enabled,
+        reset_stats,
+        stats,
+    )
+    from .propagation.query import Decision, plan, propagate, propagate_toward, redistribute_cost
     from .redistribution.optimal_planner import ExactPlanner
     from .redistribution.plan import Plan
     from .rules.placeholder import ShardingPlaceholder
@@ -92,8 +100,10 @@ else:
         "pictures": "plot_layout",
         "rules.placeholder": "ShardingPlaceholder",
         "model.plan_steps": "Layout Step",
-        "propagator": "clear_caches disable enable enabled is_enabled reset_stats stats",
-        "query": "Decision plan propagate propagate_toward redistribute_cost",
+        "propagation.propagator": (
+            "clear_caches disable enable enabled is_enabled reset_stats stats"
+        ),
+        "propagation.query": "Decision plan propagate propagate_toward redistribute_cost",
         "redistribution.plan": "Plan",
         "rules.registration": "register_rule register_single_dim_rule temporary_rules unregister",
         "cost.topology": "CallbackTopology Topology TorchTopology load_topology",

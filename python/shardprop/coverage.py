@@ -14,7 +14,7 @@ from . import _torch
 from ._torch import OpOverload
 from .metadata import OpClass, class_of
 from .model.op_traits import op_facts
-from .route import Route, Who, route_of
+from .propagation.route import Route, Who, route_of
 from .rules import torch_registry
 from .rules.rule import Origin
 

@@ -39,7 +39,7 @@ def enable(**settings: Any) -> None:
     if is_torch_half_imported():
         _logger.info("enable() did nothing: torch is being imported. Call it again afterwards.")
         return
-    from . import propagator
+    from .propagation import propagator
 
     propagator.enable(**settings)
 

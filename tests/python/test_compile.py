@@ -20,7 +20,7 @@ from torch.distributed.tensor import DTensor, Placement, _redistribute, distribu
 
 import shardprop
 from shardprop import _torch
-from shardprop.propagator import redistribution
+from shardprop.propagation.propagator import redistribution
 
 from .specs import P, R, S, spec_of
 

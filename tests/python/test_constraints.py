@@ -17,9 +17,9 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop import ShardpropError, _core
-from shardprop.engine import choose, prepare
 from shardprop.model.question import question_of
-from shardprop.route import route_of
+from shardprop.propagation.core_call import choose, prepare
+from shardprop.propagation.route import route_of
 from shardprop.rules import torch_registry
 
 from .custom_ops import ops, step

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from shardprop import _torch, coverage
 from shardprop.cli import app
 from shardprop.coverage import Coverage, Decider
-from shardprop.route import Route, Who
+from shardprop.propagation.route import Route, Who
 from shardprop.rules.torch_registry import TorchsWay
 
 # At least this share must be decided by the core, by torch's rules or by ours.

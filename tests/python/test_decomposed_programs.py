@@ -16,10 +16,10 @@ from torch.library import Library
 from torch.nn.functional import hardswish
 
 import shardprop
-from shardprop.decomposition import Declined
-from shardprop.decomposition import decomposer as decomposer_module
-from shardprop.decomposition.lookup import RowTable
-from shardprop.propagator import current_policy, decomposer
+from shardprop.propagation.decomposition import Declined
+from shardprop.propagation.decomposition import decomposer as decomposer_module
+from shardprop.propagation.decomposition.lookup import RowTable
+from shardprop.propagation.propagator import current_policy, decomposer
 from shardprop.support.cache import BoundedMap
 
 from .decomposed_calls import ONLY_REPLICATED, WITH_FACTORIES, Call, T

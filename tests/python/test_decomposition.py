@@ -20,11 +20,11 @@ from torch.distributed.tensor._ops import utils
 from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
-from shardprop.decomposition import Declined, decomposer
-from shardprop.decomposition.options import operand_options
-from shardprop.propagator import current_policy
-from shardprop.propagator import decomposer as our_decomposer
-from shardprop.watch import watch_propagation
+from shardprop.propagation.decomposition import Declined, decomposer
+from shardprop.propagation.decomposition.options import operand_options
+from shardprop.propagation.propagator import current_policy
+from shardprop.propagation.propagator import decomposer as our_decomposer
+from shardprop.propagation.timing import watch_propagation
 
 from .decomposed_calls import CALLS, Call, T
 from .parity.outcome import Normalizer, Outcome, error_outcome

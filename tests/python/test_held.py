@@ -17,7 +17,7 @@ from torch.distributed.tensor._ops.single_dim_strategy import register_single_di
 
 import shardprop
 from shardprop import _torch
-from shardprop.propagator import redistribution
+from shardprop.propagation.propagator import redistribution
 from shardprop.rules import torch_registry
 from shardprop.support.cache import BoundedMap
 
@@ -103,17 +103,17 @@ def test_an_iterator_of_rows_is_refused_in_torchs_words(op: Any, mesh_of: MeshOf
 def test_answers_are_looked_up_from_the_third_size_on(
     mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shardprop import held
+    from shardprop.propagation import decision_cache
 
     searched = 0
-    search = held.answer
+    search = decision_cache.answer
 
     def counting(prepared: Any) -> Any:
         nonlocal searched
         searched += 1
         return search(prepared)
 
-    monkeypatch.setattr(held, "answer", counting)
+    monkeypatch.setattr(decision_cache, "answer", counting)
     shardprop.clear_caches()
     weight = spec_of(mesh_of(2, 4), (64, 64), [R, S(1)])
     for turn in range(10):

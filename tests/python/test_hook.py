@@ -15,7 +15,8 @@ from torch.distributed.tensor._ops.single_dim_strategy import register_single_di
 from torch.distributed.tensor._ops.utils import generate_redistribute_costs
 
 import shardprop
-from shardprop import ShardpropError, propagator
+from shardprop import ShardpropError
+from shardprop.propagation import propagator
 
 from .specs import P, R, S, spec_of
 

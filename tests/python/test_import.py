@@ -144,7 +144,7 @@ def child(name):
             warnings.simplefilter("error")
             import shardprop
             shardprop.enable()
-        found = sys.modules.get("shardprop.propagator")
+        found = sys.modules.get("shardprop.propagation.propagator")
         if found is not None and found.is_enabled():
             return 0
         return 3 if [level for level, _ in lines] == ["INFO"] else 5

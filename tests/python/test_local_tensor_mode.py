@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, _redistribute, distribute_tensor
 
 import shardprop
-from shardprop.propagator import redistribution
+from shardprop.propagation.propagator import redistribution
 
 from .parity.redistribute_cases import Pair, PairMix, pair_at
 from .quiet import quiet

@@ -23,7 +23,7 @@ from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 
 import shardprop
 from shardprop import _torch
-from shardprop.propagator import redistribution
+from shardprop.propagation.propagator import redistribution
 from shardprop.rules import torch_registry
 from shardprop.rules.families import views
 from shardprop.support import cache
@@ -174,7 +174,7 @@ NEVER_FORGET = {
     "shardprop.metadata.closed_forms.closed_form": "by op",
     "shardprop.metadata.closed_forms.forms": "one",
     "shardprop.metadata.classes.class_of": "by op",
-    "shardprop.op_call._arguments_of": "by op",
+    "shardprop.propagation.op_call._arguments_of": "by op",
 }
 
 

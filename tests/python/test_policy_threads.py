@@ -26,7 +26,7 @@ from torch.distributed.tensor._dispatch import OpDispatcher
 
 import shardprop
 from shardprop import _torch
-from shardprop.optimal_policy import OptimalPolicy
+from shardprop.propagation.optimal_policy import OptimalPolicy
 
 from .specs import P, R, S
 

@@ -16,11 +16,11 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from shardprop import _core
 from shardprop.cost.topology import load_topology
-from shardprop.engine import Prepared, prepare
 from shardprop.metadata import output_meta
 from shardprop.model.question import Question
+from shardprop.propagation.core_call import Prepared, prepare
+from shardprop.propagation.route import route_of
 from shardprop.redistribution.mesh_cost_models import MeshModels
-from shardprop.route import route_of
 from shardprop.rules import torch_registry
 
 from .specs import SS, P, R, S, spec_of

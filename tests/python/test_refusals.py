@@ -14,7 +14,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 from torch.distributed.tensor._ops.single_dim_strategy import register_single_dim_strategy
 
 import shardprop
-from shardprop import decision
+from shardprop.propagation import decision
 
 MeshOf = Callable[..., DeviceMesh]
 

@@ -16,10 +16,10 @@ from torch.distributed.tensor import Placement
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from shardprop import _core
-from shardprop.engine import choose, prepare
 from shardprop.metadata import output_meta
 from shardprop.model.question import Question
-from shardprop.route import route_of
+from shardprop.propagation.core_call import choose, prepare
+from shardprop.propagation.route import route_of
 from shardprop.rules import torch_registry
 from shardprop.rules.rule import TorchRule
 

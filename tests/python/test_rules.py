@@ -14,8 +14,8 @@ import shardprop
 from shardprop import _core
 from shardprop._torch import IS_215_OR_LATER
 from shardprop.model.question import question_of
-from shardprop.propagator import current_policy
-from shardprop.route import Who, route_of
+from shardprop.propagation.propagator import current_policy
+from shardprop.propagation.route import Who, route_of
 from shardprop.rules import torch_registry
 
 from .specs import SS, P, R, S, spec_of

@@ -17,7 +17,7 @@ from torch.distributed.tensor import Partial, Placement
 
 import shardprop
 from shardprop import ShardpropError, _torch
-from shardprop.propagator import propagate_sharding
+from shardprop.propagation.propagator import propagate_sharding
 from shardprop.rules import torch_registry
 from shardprop.validate.calls import Call
 from shardprop.validate.check import check_op

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 
-from shardprop.engine import Arguments
 from shardprop.metadata import output_meta
-from shardprop.route import route_of
+from shardprop.propagation.core_call import Arguments
+from shardprop.propagation.route import route_of
+from shardprop.propagation.size_probe import Reads, watched
 from shardprop.rules import torch_registry
 from shardprop.rules.rule import rule_of_entry
-from shardprop.seen import Reads, watched
 
 from .parity.cases import draw_op
 from .parity.mix import DEFAULT
@@ -166,7 +166,7 @@ def test_all_that_symbolic_sizes_guard_is_noted(part: int) -> None:
 def test_a_rule_that_masks_gives_each_decision_its_own_mask(mesh_of: Any) -> None:
     from torch.distributed.tensor import Replicate, Shard
 
-    from shardprop.held import HeldDecisions
+    from shardprop.propagation.decision_cache import HeldDecisions
 
     mesh = mesh_of(2)
     held = HeldDecisions()

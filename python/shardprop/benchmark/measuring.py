@@ -10,10 +10,11 @@ from time import perf_counter
 
 import torch
 
-from .. import _torch, propagator
+from .. import _torch
 from .._torch import DeviceMesh, OpSchema, OutputSharding
 from ..demo.decisions import describe
 from ..errors import ShardpropError
+from ..propagation import propagator
 from ..rules import torch_registry
 from .cases import CASES
 

@@ -16,7 +16,7 @@ from ..errors import ShardpropError
 from ..graph.problem import Problem
 from ..graph.solution import Solution
 from ..graph.solving import solve
-from ..policy_settings import TopologyLike, exact_planner
+from ..propagation.policy_settings import TopologyLike, exact_planner
 from ..redistribution.optimal_planner import ExactPlanner
 from ..support.numbers import is_finite_number
 from .building import build

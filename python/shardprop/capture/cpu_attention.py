@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from .._torch import OpOverload, Placement, Replicate, Shard, TensorMeta
-from ..route import route_of
+from ..propagation.route import route_of
 from ..rules.registration import register_single_dim_rule
 
 __all__ = ["register_cpu_attention"]

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from .. import propagator
 from .._torch import DeviceMesh, Placement
 from ..graph.problem import Problem
 from ..graph.solution import Solution
 from ..model.plan_steps import Step
 from ..model.specs import make_spec
+from ..propagation import propagator
 from ..redistribution.optimal_planner import ExactPlanner
 from .baselines import baselines
 from .boundaries import only

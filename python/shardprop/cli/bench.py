@@ -58,7 +58,7 @@ def bench(
     from ..benchmark.measuring import KINDS, measure
     from ..benchmark.report import table, values
     from ..benchmark.request import request_of
-    from ..propagator import disable
+    from ..propagation.propagator import disable
     from ..support.progress import progress
     from .ranks import fake_mesh, fake_ranks, mesh_sizes
 

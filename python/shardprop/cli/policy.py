@@ -31,7 +31,7 @@ def chosen_policy(policy: str, topology: str | None) -> Iterator[None]:
     Raises:
         ShardpropError: an unknown policy or topology, or the one without the other.
     """
-    from ..propagator import enabled
+    from ..propagation.propagator import enabled
 
     if policy == "optimal" and topology is None:
         raise ShardpropError(

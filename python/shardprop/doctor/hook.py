@@ -9,11 +9,12 @@ from contextlib import nullcontext
 
 import torch
 
-from .. import _torch, propagator
+from .. import _torch
 from .._torch import DeviceMesh, DTensor, Replicate, TensorMeta
 from ..demo.decisions import describe
 from ..model.specs import make_spec
-from ..optimal_policy import OptimalPolicy
+from ..propagation import propagator
+from ..propagation.optimal_policy import OptimalPolicy
 from ..rules import torch_registry
 from .finding import Finding, note, ok, problem
 

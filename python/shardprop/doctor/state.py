@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Iterator
 
-from .. import propagator
+from ..propagation import propagator
 from ..redistribution.mesh_cost_models import MeshModels
 from .finding import Finding, note, ok
 

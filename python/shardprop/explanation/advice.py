@@ -11,7 +11,7 @@ from .._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedS
 from ..model.placements import has_strided
 from ..model.question import Choice, strided_flag
 from ..model.specs import make_spec
-from ..outputs import moves
+from ..propagation.answer import moves
 from .asking import ExplainedQuestion
 from .model import Advice, Candidate, Placements
 from .words import dim_names, place_as, us_text

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from .._core import Unsupported
 from .._torch import DTensorSpec, OpOverload, TensorMeta, function_schema
-from ..engine import Prepared
 from ..errors import ShardpropError
 from ..model.question import Choice, NoStrategyError, OutputMeta, Question
-from ..outputs import SpecMaker
-from ..policy import Afresh, Chosen, Policy
+from ..propagation.answer import SpecMaker
+from ..propagation.core_call import Prepared
+from ..propagation.policy import Afresh, Chosen, Policy
 from ..rules.rule import RowsRule, Rule
 from .model import Candidate, Rejection, Row
 

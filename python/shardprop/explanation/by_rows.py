@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._torch import DTensorSpec, Placement
-from ..engine import Prepared
 from ..model.question import Choice, NoStrategyError
-from ..policy import Chosen
+from ..propagation.core_call import Prepared
+from ..propagation.output_prices import weighed_outputs
+from ..propagation.policy import Chosen
 from ..redistribution.optimal_planner import ExactPlanner
 from ..rules.rule import RowsRule
-from ..weighed import weighed_outputs
 from .asking import Answer, ExplainedQuestion, output_names
 from .model import Candidate, Row
 from .reasons import Field, reason_for

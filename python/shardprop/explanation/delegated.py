@@ -7,11 +7,11 @@ from typing import Any
 
 from .. import _torch
 from .._torch import OpSchema
-from ..decision import decide_by_torch, placed_by_torch
-from ..op_call import specs_of
-from ..outputs import output_placements, strategy_placements
-from ..policy import Policy
-from ..route import Route
+from ..propagation.answer import output_placements, strategy_placements
+from ..propagation.decision import decide_by_torch, placed_by_torch
+from ..propagation.op_call import specs_of
+from ..propagation.policy import Policy
+from ..propagation.route import Route
 from .asking import Answer
 from .model import Candidate, OperandMove
 from .moves import move_of

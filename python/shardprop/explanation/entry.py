@@ -20,7 +20,7 @@ from .._torch import (
 from ..errors import ShardpropError
 from ..model.spec_checks import check_spec
 from ..model.specs import make_spec
-from ..op_call import call_schema
+from ..propagation.op_call import call_schema
 from ..rules import torch_registry
 from .explaining import explain_schema, without_torchs_log
 from .explanation import Explanation

@@ -12,15 +12,15 @@ from typing import Any
 from .. import _torch
 from .._torch import DeviceMesh, DTensorSpec, OpSchema
 from .._torch.symbolic_sizes import is_symbolic
-from ..decision import DECLINED, asked_of, left_to_torch
 from ..errors import ShardpropError
-from ..lists import ListQuestion, is_tensor_list
 from ..model.operands import operands_of
 from ..model.question import NoStrategyError
-from ..op_call import specs_of
-from ..policy import Policy
-from ..propagator import current_policy, current_terms, uncounted
-from ..route import Route, Who, route
+from ..propagation.decision import DECLINED, asked_of, left_to_torch
+from ..propagation.list_ops import ListQuestion, is_tensor_list
+from ..propagation.op_call import specs_of
+from ..propagation.policy import Policy
+from ..propagation.propagator import current_policy, current_terms, uncounted
+from ..propagation.route import Route, Who, route
 from ..rules.places import function_place
 from ..rules.rule import Rule
 from .advice import advice_for

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from .._torch import DTensorSpec, Placement
 from ..model.question import Placements
+from ..propagation.route import Who
 from ..redistribution.plan import Plan
-from ..route import Who
 from ..rules.rule import RuleFacts
 
 __all__ = [

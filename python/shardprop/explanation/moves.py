@@ -10,8 +10,8 @@ from ..errors import ShardpropError
 from ..model.placements import has_strided, is_strided
 from ..model.plan_steps import Step
 from ..model.question import Choice
-from ..outputs import moves
-from ..query import plan
+from ..propagation.answer import moves
+from ..propagation.query import plan
 from ..redistribution.plan import Plan
 from .asking import ExplainedQuestion
 from .model import OperandMove

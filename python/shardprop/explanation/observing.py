@@ -17,9 +17,9 @@ import torch
 from .. import _torch
 from .._torch import DTensor, FakeTensorMode, OpOverload, OpSchema, OutputSharding
 from ..errors import ShardpropError
-from ..hook import install, is_installed
-from ..observation import is_rehearsed, rehearsed
-from ..propagator import (
+from ..propagation.hook import install, is_installed
+from ..propagation.observers import is_rehearsed, rehearsed
+from ..propagation.propagator import (
     current_policy,
     enabled,
     is_enabled,

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from .. import _core, _torch
 from .._torch import DeviceMesh, OpOverload, TensorMeta
 from ..errors import ShardpropError
-from ..lists import is_tensor_list
 from ..model.op_traits import op_facts
 from ..model.question import OutputMeta
-from ..op_call import placed_arguments
-from ..propagator import current_policy, uncounted
-from ..route import Who, route
+from ..propagation.list_ops import is_tensor_list
+from ..propagation.op_call import placed_arguments
+from ..propagation.propagator import current_policy, uncounted
+from ..propagation.route import Who, route
 from ..rules.rule import RowsRule
 from .by_rows import expand_rows
 from .by_torch import ask_torch

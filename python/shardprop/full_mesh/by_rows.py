@@ -7,9 +7,9 @@ from typing import Any
 
 from .. import _core
 from .._torch import DTensorSpec, TensorMeta
-from ..engine import Arguments, prepare
 from ..model.op_traits import op_facts
 from ..model.question import OutputMeta, Question
+from ..propagation.core_call import Arguments, prepare
 from ..rules.rule import RowsRule
 from .given import Given, Layout
 from .numbered import Numbered

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core, _torch
-from ..decision import decide_by_torch
 from ..errors import ShardpropError
-from ..outputs import output_placements, strategy_placements, wanted_specs
-from ..policy import Policy
-from ..route import Route
+from ..propagation.answer import output_placements, strategy_placements, wanted_specs
+from ..propagation.decision import decide_by_torch
+from ..propagation.policy import Policy
+from ..propagation.route import Route
 from .following import combinations
 from .given import Given, Layout
 from .numbered import Numbered, numbered

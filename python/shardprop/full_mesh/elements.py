@@ -9,7 +9,7 @@ import torch
 
 from .._torch import DTensor, DTensorSpec, OpOverload, TensorMeta, spec_of
 from ..errors import ShardpropError
-from ..lists import is_tensor_list
+from ..propagation.list_ops import is_tensor_list
 from .sources import check_count
 
 __all__ = ["TENSORS", "Element", "cut_into_elements"]

@@ -18,12 +18,12 @@ from .._torch import (
     Replicate,
     TensorMeta,
 )
-from ..decision import asked_of
 from ..errors import ShardpropError
 from ..metadata import output_meta
 from ..model.question import OutputMeta, Question
 from ..model.spec_checks import check_spec
 from ..model.specs import default_shard_order, make_spec
+from ..propagation.decision import asked_of
 from ..rules import torch_registry
 from ..rules.rule import Rule
 

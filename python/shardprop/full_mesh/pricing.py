@@ -14,7 +14,7 @@ from .. import _core
 from .._torch import DeviceMesh, DTensorSpec, TensorMeta
 from ..errors import ShardpropError
 from ..model.specs import make_spec
-from ..policy_settings import planner_for_plans
+from ..propagation.policy_settings import planner_for_plans
 from ..redistribution.optimal_planner import ExactPlanner
 from .given import Layout
 

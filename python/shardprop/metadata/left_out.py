@@ -84,7 +84,7 @@ LEFT_OUT = {f"aten.{op}": reason for reason, ops in _BY_REASON.items() for op in
 
 # Under autocast these are left to fake tensors as well, for it changes their operands, or those of
 # an op that their kernel calls. In a program DTensor sees them after that, with autocast out of
-# the way; `shardprop.query` may see them before.
+# the way; `shardprop.propagation.query` may see them before.
 CHANGED_BY_AUTOCAST = frozenset(
     f"aten.{name}.default"
     for name in (

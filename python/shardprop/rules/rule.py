@@ -1,7 +1,7 @@
 """What the core decides an op by: one class per kind of rule, all of them asked in one way.
 
 A rule says what it is (`RuleFacts`), which question it answers, how it is asked, and what it
-refuses. `shardprop.route` looks for the rule of an op (inside a decomposition
+refuses. `shardprop.propagation.route` looks for the rule of an op (inside a decomposition
 `decomposition.by_rows` does, for calls that rows alone decide).
 """
 

@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass, field
 
 from .._torch import DTensorSpec, OpSchema, OutputSharding
-from ..policy import Policy
+from ..propagation.policy import Policy
 from ..redistribution.plan import Plan
 from ..support.stats import DecidedBy
 from .plans import Planned, Plans

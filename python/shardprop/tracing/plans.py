@@ -9,10 +9,10 @@ from .._torch import DTensorSpec, Partial, Placement, Replicate
 from ..errors import ShardpropError
 from ..model.placements import is_partial
 from ..model.specs import make_spec
-from ..optimal_policy import OptimalPolicy
-from ..policy import Policy
-from ..policy_settings import TopologyLike, planner_for_plans
-from ..propagator import redistribution
+from ..propagation.optimal_policy import OptimalPolicy
+from ..propagation.policy import Policy
+from ..propagation.policy_settings import TopologyLike, planner_for_plans
+from ..propagation.propagator import redistribution
 from ..redistribution.plan import Plan
 
 __all__ = ["Planned", "Plans", "spec_identity"]

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import _torch, observation
+from .. import _torch
 from .._torch import DTensorSpec, MovedOperand, OpOverload
-from ..observation import Observed
-from ..policy import Policy
-from ..propagator import current_policy
+from ..propagation import observers
+from ..propagation.observers import Observed
+from ..propagation.policy import Policy
+from ..propagation.propagator import current_policy
 from .places import is_users
 from .whereabouts import Spot, Whereabouts
 
@@ -84,7 +85,7 @@ def begin(recording: Recording, model: torch.nn.Module | None) -> None:
         if not _open:
             _where = Whereabouts()
             _where.start()
-            observation.add(_on_decision)
+            observers.add(_on_decision)
             _torch.watch_redistributions(_around)
         if model is not None:
             _where.learn(model, "")
@@ -98,7 +99,7 @@ def end(recording: Recording) -> None:
         _open = tuple(each for each in _open if each is not recording)
         if not _open:
             _torch.unwatch_redistributions()
-            observation.remove(_on_decision)
+            observers.remove(_on_decision)
             _where.stop()
             _where = Whereabouts()  # what the old one holds of the program goes
 
@@ -118,7 +119,7 @@ def _around(inner: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         target_spec: DTensorSpec,
         **settings: Any,
     ) -> torch.Tensor:
-        if observation.is_rehearsed():
+        if observers.is_rehearsed():
             return inner(local_tensor, current_spec, target_spec, **settings)
         start = perf_counter()
         result = inner(local_tensor, current_spec, target_spec, **settings)

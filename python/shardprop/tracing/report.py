@@ -15,9 +15,9 @@ from typing import Any
 
 from .. import _torch
 from ..errors import ShardpropError
-from ..optimal_policy import OptimalPolicy
-from ..policy import Policy
-from ..propagator import counters, current_policy
+from ..propagation.optimal_policy import OptimalPolicy
+from ..propagation.policy import Policy
+from ..propagation.propagator import counters, current_policy
 from ..support.stats import DecidedBy, Stats
 from .document import document
 from .events import decision_of, redistribution_of

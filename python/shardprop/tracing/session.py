@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 import torch
 
 from ..errors import ShardpropError
-from ..policy_settings import TopologyLike
-from ..propagator import enabled, is_enabled
+from ..propagation.policy_settings import TopologyLike
+from ..propagation.propagator import enabled, is_enabled
 from .plans import Plans
 from .recording import Recording, begin, end
 from .report import Trace, measured

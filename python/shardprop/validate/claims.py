@@ -23,8 +23,8 @@ from .._torch import (
 from ..model.op_traits import op_facts
 from ..model.placements import is_shard
 from ..model.specs import make_spec
-from ..propagator import propagate_sharding
-from ..route import Who, route_of
+from ..propagation.propagator import propagate_sharding
+from ..propagation.route import Who, route_of
 from ..rules import torch_registry
 from ..rules.rule import Origin, RowsRule
 from ..rules.torch_registry import TorchsWay

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from .._torch import OpOverload, function_schema
-from ..route import route_of
+from ..propagation.route import route_of
 from .calls import Call
 from .choice import diverse
 from .derived import derived, functional_of

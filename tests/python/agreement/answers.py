@@ -14,17 +14,18 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor._op_schema import OpSchema
 
 import shardprop
-from shardprop import ShardpropError, _torch, observation
+from shardprop import ShardpropError, _torch
 from shardprop.explanation.explaining import explain_schema
 from shardprop.explanation.model import DecisionExplanation
 from shardprop.full_mesh.table import Strategies, Strategy
 from shardprop.model.op_traits import op_facts
 from shardprop.model.operands import operands_of
-from shardprop.observation import Observed
-from shardprop.op_call import specs_of
-from shardprop.outputs import output_placements, wanted_specs
-from shardprop.query import Decision
-from shardprop.route import Who
+from shardprop.propagation import observers
+from shardprop.propagation.answer import output_placements, wanted_specs
+from shardprop.propagation.observers import Observed
+from shardprop.propagation.op_call import specs_of
+from shardprop.propagation.query import Decision
+from shardprop.propagation.route import Who
 
 from ..parity.outcome import Normalizer
 from ..parity.sketch import leaves, map_leaves
@@ -64,7 +65,7 @@ def _run(question: Question) -> Observed | None:
     kwargs = {
         name: map_leaves(DTensorSpec, _dtensor, value) for name, value in question.kwargs.items()
     }
-    observation.add(look)
+    observers.add(look)
     try:
         # As below autograd, which takes composite ops apart.
         with quiet(), _torch.as_dispatched():
@@ -72,7 +73,7 @@ def _run(question: Question) -> Observed | None:
     except Exception:  # torch's errors are among what was seen
         pass
     finally:
-        observation.remove(look)
+        observers.remove(look)
     return seen[0] if seen else None
 
 

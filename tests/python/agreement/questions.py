@@ -13,7 +13,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 
-from shardprop.route import Who, route_of
+from shardprop.propagation.route import Who, route_of
 
 from ..parity.sketch import Problem, Sketch, map_leaves
 from ..specs import P, R, S

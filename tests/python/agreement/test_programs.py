@@ -15,12 +15,12 @@ from torch.distributed.tensor.experimental import implicit_replication
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import shardprop
-from shardprop import observation
 from shardprop.explanation.model import DecisionExplanation
 from shardprop.model.operands import operands_of
-from shardprop.observation import Observed
-from shardprop.outputs import output_placements
-from shardprop.route import Who
+from shardprop.propagation import observers
+from shardprop.propagation.answer import output_placements
+from shardprop.propagation.observers import Observed
+from shardprop.propagation.route import Who
 
 from ..programs import llama, test_moe, test_vision
 from ..programs.world import mesh_of, seeded, spread, tokens
@@ -128,11 +128,11 @@ def decided_by(run: Call) -> list[Observed]:
     seen: list[Observed] = []
     look = seen.append
     shardprop.clear_caches()
-    observation.add(look)
+    observers.add(look)
     try:
         run()
     finally:
-        observation.remove(look)
+        observers.remove(look)
     return seen
 
 

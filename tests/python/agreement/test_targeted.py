@@ -26,7 +26,7 @@ MeshOf = Callable[..., DeviceMesh]
 aten = torch.ops.aten
 
 
-def agreed(op: Any, mesh: DeviceMesh, *args: Any, **kwargs: Any) -> shardprop.query.Decision:
+def agreed(op: Any, mesh: DeviceMesh, *args: Any, **kwargs: Any) -> shardprop.Decision:
     """The decision that all of them answer."""
     assert disagreements(Question(op, args, kwargs, mesh)) == []
     return shardprop.propagate(op, *args, **kwargs)

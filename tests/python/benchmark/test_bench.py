@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 import shardprop
-from shardprop import ShardpropError, propagator
+from shardprop import ShardpropError
 from shardprop.benchmark import measuring
 from shardprop.benchmark.cases import CASES
 from shardprop.benchmark.measuring import KINDS, measure
 from shardprop.benchmark.request import request_of
+from shardprop.propagation import propagator
 
 from ..cli.running import refused, run, run_json
 

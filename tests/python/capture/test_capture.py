@@ -16,7 +16,7 @@ from shardprop.capture.layouts import plain_layouts
 from shardprop.cost.compute import ComputeCost
 from shardprop.full_mesh.local_shapes import largest_shard
 from shardprop.model.specs import make_spec
-from shardprop.policy_settings import exact_planner
+from shardprop.propagation.policy_settings import exact_planner
 
 from .models import Mlp, Transformer
 

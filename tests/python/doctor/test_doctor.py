@@ -14,8 +14,9 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
 import shardprop
-from shardprop import ShardpropError, _torch, propagator
+from shardprop import ShardpropError, _torch
 from shardprop.doctor import Finding, Report, Status, examine, groups, hook, state, versions
+from shardprop.propagation import propagator
 from shardprop.redistribution.mesh_cost_models import MeshModels
 from shardprop.support.held_bytes import CacheStats
 

@@ -11,6 +11,7 @@ from torch._subclasses import FakeTensorMode
 
 import shardprop
 from shardprop.explanation import DecisionExplanation, Explanation, explain_schema
+from shardprop.propagation.propagator import propagate_sharding
 
 from ..optimal.random_decisions import random_decisions
 from ..parity.case import Case
@@ -98,7 +99,7 @@ def test_every_decision_is_explained_as_torch_executes_it() -> None:
             _check_text(explained, case)
             reasons[explained.reason] += 1
             try:
-                answer = shardprop.propagator.propagate_sharding(case.schema())
+                answer = propagate_sharding(case.schema())
             except Exception:
                 assert explained.error is not None, case
                 continue

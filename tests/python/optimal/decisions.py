@@ -12,10 +12,10 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from shardprop import _core
 from shardprop.cost.cost_model import CostModel
-from shardprop.engine import prepare
 from shardprop.model.question import Choice, NoStrategyError, Question
+from shardprop.propagation.core_call import prepare
+from shardprop.propagation.output_prices import choose_cheapest
 from shardprop.rules.rule import RowsRule
-from shardprop.weighed import choose_cheapest
 
 from ..parity.meshes import MeshKey
 from ..specs import meta_of

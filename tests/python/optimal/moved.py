@@ -13,7 +13,7 @@ from torch.distributed.tensor.placement_types import _MaskPartial, _StridedShard
 from torch.utils import _pytree as pytree
 
 from shardprop import ShardpropError, _core
-from shardprop.propagator import redistribution
+from shardprop.propagation.propagator import redistribution
 from shardprop.redistribution.optimal_planner import ExactPlanner, steps_of
 
 from .core import total_of

@@ -13,8 +13,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 
 import shardprop
-from shardprop.policy_settings import exact_planner
-from shardprop.route import route_of
+from shardprop.propagation.policy_settings import exact_planner
+from shardprop.propagation.route import route_of
 
 from ..parity.case import Case
 from ..parity.cases import Draw, case_at

@@ -15,7 +15,7 @@ from torch.distributed.tensor._redistribute import (
 import shardprop
 from shardprop import ShardpropError, _torch
 from shardprop.cost.topology import load_topology
-from shardprop.policy_settings import exact_planner, forget_planners, planner_for_plans
+from shardprop.propagation.policy_settings import exact_planner, forget_planners, planner_for_plans
 from shardprop.redistribution.mesh_cost_models import MeshModels
 from shardprop.support.cache import stats_of_maps
 

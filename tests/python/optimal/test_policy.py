@@ -11,8 +11,9 @@ from torch.distributed.tensor._redistribute import use_min_cost_redistribution_p
 from torch.distributed.tensor._utils import ExplicitRedistributionContext
 
 import shardprop
-from shardprop import ShardpropError, _core, _torch, optimal_policy
-from shardprop.propagator import current_policy
+from shardprop import ShardpropError, _core, _torch
+from shardprop.propagation import optimal_policy
+from shardprop.propagation.propagator import current_policy
 from shardprop.redistribution.optimal_planner import ExactPlanner
 
 from ..specs import R, S, spec_of

@@ -20,10 +20,11 @@ import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop._torch import ShardingPlaceholder
 from shardprop.cost.cost_model import CostModel, GroupCosts, Line
-from shardprop.engine import Arguments, prepare
 from shardprop.metadata import output_meta
 from shardprop.model.question import Question
-from shardprop.route import route_of
+from shardprop.propagation.core_call import Arguments, prepare
+from shardprop.propagation.route import route_of
+from shardprop.rules import torch_registry
 
 from ..custom_ops import ops
 from ..parity import registry
@@ -125,7 +126,7 @@ def rows_of(question: Question, rule: Any) -> tuple[list[Row], int]:
 
 def question_about(op: Any, *args: Any, **kwargs: Any) -> tuple[Question, Any]:
     rule = route_of(op).rule
-    schema = shardprop.rules.torch_registry.op_schema(op, args, kwargs)
+    schema = torch_registry.op_schema(op, args, kwargs)
     return rule.question(schema, output_meta(schema)), rule
 
 
@@ -172,7 +173,7 @@ def test_what_is_moved_costs_what_the_decision_said(mesh: DeviceMesh) -> None:
     specs = [spec_of(mesh, (16, 32), (P, S(1))), spec_of(mesh, (32, 64), (S(1), S(0)))]
     with optimal():
         decision = shardprop.propagate(aten.mm.default, *specs)
-        schema = shardprop.rules.torch_registry.op_schema(aten.mm.default, tuple(specs), {})
+        schema = torch_registry.op_schema(aten.mm.default, tuple(specs), {})
         plans = [shardprop.plan(*pair) for pair in moved(schema, decision.sharding)]
     assert plans
     paid = sum(total_of(plan.steps).cost_ps for plan in plans)
@@ -225,7 +226,7 @@ def test_an_operand_that_may_live_elsewhere_is_not_moved(process_group: None) ->
     mesh, other = flattened(SIZES, ()), flattened((8,), ())
     tensors = [[spec_of(mesh, (16, 16), (S(0), R))] for _ in range(4)]
     steps = [spec_of(other, (), (R,))]
-    schema = shardprop.rules.torch_registry.op_schema(
+    schema = torch_registry.op_schema(
         aten._fused_adam_.default,
         (*tensors, [], steps),
         {
@@ -282,7 +283,7 @@ def test_elements_of_lists_are_decided_each_at_its_least_price(mesh: DeviceMesh)
     left, right = (
         [spec_of(mesh, (16, 8), rng.choice(layouts(2))) for _ in range(6)] for _ in range(2)
     )
-    schema = shardprop.rules.torch_registry.op_schema(aten._foreach_mul.List, (left, right), {})
+    schema = torch_registry.op_schema(aten._foreach_mul.List, (left, right), {})
     with optimal():
         answer = shardprop._torch.propagator().propagate_op_sharding_non_cached(schema)
         for index in range(6):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch._ops import OpOverload
 
-from shardprop.decomposition import Declined
-from shardprop.propagator import current_policy, decomposer
+from shardprop.propagation.decomposition import Declined
+from shardprop.propagation.propagator import current_policy, decomposer
 
 from . import faults
 from .case import Case
@@ -67,7 +67,7 @@ KNOWN: tuple[Known, ...] = (
         "decomposition beyond torch",
         "torch refuses an op whose decomposition calls a factory (zeros, arange, ...): no operand "
         "is a DTensor. shardprop decides it where every row is right on any rank, which the module "
-        "shardprop.decomposition.beyond_torch checks row by row.",
+        "shardprop.propagation.decomposition.extensions checks row by row.",
         _is_beyond_torch,
     ),
     Known(

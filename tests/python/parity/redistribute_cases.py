@@ -148,7 +148,7 @@ def torch_answer(pair: Pair) -> Answer:
 def shardprop_answer(pair: Pair) -> Answer:
     """What shardprop's own functions say; compare with `Answer.refusing` of torch's."""
     import shardprop
-    from shardprop.propagator import redistribution
+    from shardprop.propagation.propagator import redistribution
 
     def plan(source: DTensorSpec, target: DTensorSpec) -> tuple[Step, ...] | str:
         try:

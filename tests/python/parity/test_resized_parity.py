@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import shardprop
-from shardprop import held
+from shardprop.propagation import decision_cache
 
 from .cases import draw_op
 from .mix import DEFAULT
@@ -32,8 +32,8 @@ def test_answers_for_other_sizes_equal_torchs(
         searched.append(args)
         return answer(*args)
 
-    answer = held.answer
-    monkeypatch.setattr(held, "answer", counting)
+    answer = decision_cache.answer
+    monkeypatch.setattr(decision_cache, "answer", counting)
     asked = 0
     for index in range(part, int(SHARE * parity_cases), 2):
         rng = random.Random(f"resized:{parity_seed}:{index}")

@@ -18,7 +18,7 @@ import shardprop
 from shardprop import _torch
 from shardprop.demo.compare import clear_every_cache
 from shardprop.demo.decisions import Decision
-from shardprop.watch import watch_propagation
+from shardprop.propagation.timing import watch_propagation
 
 from ..quiet import quiet
 from .outcome import Results, differing, freeze, is_finite

@@ -13,7 +13,7 @@ from torch.distributed.tensor import Partial, Replicate, Shard
 from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
-from shardprop.route import Who, route_of
+from shardprop.propagation.route import Who, route_of
 
 from .oracle import Wrapped, many_sources, meta_of, union_over_firsts, without_masks
 

@@ -15,7 +15,7 @@ from torch.distributed.tensor import Partial as P
 from torch.distributed.tensor import Replicate, Shard
 
 from shardprop import _torch
-from shardprop.route import route_of
+from shardprop.propagation.route import route_of
 from shardprop.rules import torch_registry
 from shardprop.rules.notation.rule_text import Notation
 from shardprop.rules.placeholder import ShardingPlaceholder as X

@@ -1,0 +1,1 @@
+"""The way of a decision: hook -> route -> question -> core_call -> answer."""

@@ -1,0 +1,180 @@
+"""The decision of one op by its rule: the questions that it puts, and the answers as torch's
+dispatcher executes them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from .. import _core, _torch
+from .._torch import DTensorSpec, OpSchema, OutputSharding
+from ..errors import ShardpropError
+from ..logs import declined_inside
+from ..metadata import output_meta
+from ..model.question import Choice, NoStrategyError, OutputMeta, Placed, Question
+from ..rules import torch_registry
+from ..rules.rule import Chooser, Rule
+from .answer import output_sharding, wanted_specs
+from .list_ops import ListQuestion, is_list_op
+from .op_call import specs_of
+from .route import Route, Who, decomposer, route
+
+__all__ = [
+    "DECLINED",
+    "asked_of",
+    "decide",
+    "decide_by_torch",
+    "left_to_torch",
+    "placed_by_torch",
+    "read_out",
+]
+
+# What the core leaves an op to torch for.
+DECLINED = (_core.Unsupported, _core.RuleError, NoStrategyError)
+
+
+class Asked(Protocol):
+    """What one op asks."""
+
+    @property
+    def questions(self) -> Sequence[Question]:
+        """One; of a list op one for each kind of element."""
+
+    def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
+        """The decision of the op, from the choices of its questions.
+
+        Raises:
+            _core.Unsupported: outputs and metadata do not fit; torch words that error.
+        """
+
+    def placed(self, choices: Sequence[Choice]) -> Placed:
+        """Where the choices want each operand, lists flattened."""
+
+
+class OpQuestion:
+    """An op that is decided as a whole."""
+
+    __slots__ = ("_schema", "questions")
+
+    def __init__(
+        self, schema: OpSchema, rule: Rule, meta_of: Callable[[OpSchema], OutputMeta]
+    ) -> None:
+        self._schema = schema
+        self.questions = (rule.question(schema, meta_of(schema)),)
+
+    def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
+        """See `Asked.sharding`."""
+        return output_sharding(self._schema, self.questions[0], choices[0])
+
+    def placed(self, choices: Sequence[Choice]) -> Placed:
+        """See `Asked.placed`."""
+        choice = choices[0]
+        # Keyword arguments: torch does not move them, and rules that follow do not place them.
+        rest = self.questions[0].operands[len(choice.operands) :]
+        operands = (*choice.operands, *(tuple(spec.placements) for spec in rest))
+        free = (0.0,) * (len(operands) - len(choice.operand_costs))
+        return Placed(operands, (*choice.operand_costs, *free), choice.cost)
+
+
+def asked_of(
+    schema: OpSchema, rule: Rule, meta_of: Callable[[OpSchema], OutputMeta] = output_meta
+) -> Asked:
+    """What an op asks, element by element where that is how `rule` decides list ops.
+
+    Raises:
+        _core.Unsupported: lists that do not go together.
+        Exception: what torch raises while it computes the outputs' metadata (`meta_of`).
+    """
+    if rule.by_element and is_list_op(schema):
+        return ListQuestion(schema, rule, meta_of)
+    return OpQuestion(schema, rule, meta_of)
+
+
+def decide(
+    schema: OpSchema,
+    rule: Rule,
+    chooser: Chooser,
+    meta_of: Callable[[OpSchema], OutputMeta] = output_meta,
+) -> OutputSharding:
+    """The core's decision.
+
+    Raises:
+        _core.Unsupported, _core.RuleError, NoStrategyError: the core leaves it to torch.
+        Exception: as `asked_of` does, and what the rule function raises.
+    """
+    asked = asked_of(schema, rule, meta_of)
+    return asked.sharding([rule.choose(question, chooser) for question in asked.questions])
+
+
+def left_to_torch(schema: OpSchema, found: Route, declined: Exception, strict: bool) -> Route:
+    """The route of an op for which the core has no decision, `declined` being why.
+
+    Raises:
+        ShardpropError: torch's own code could not say what is wrong; or ``strict``, which leaves
+            torch only what it refuses itself.
+    """
+    if found.rule is not None:
+        found.rule.refuse(schema, declined)
+    is_malformed = isinstance(declined, _core.RuleError)
+    reason = f"malformed rule: {declined}" if is_malformed else str(declined)
+    if strict and not isinstance(declined, NoStrategyError):
+        raise ShardpropError(f"{schema.op}: {reason} (strict: no fallback to torch).")
+    return found.left_to_torch(reason)
+
+
+def placed_by_torch(
+    schema: OpSchema, sharding: OutputSharding, chooser: Chooser
+) -> tuple[list[DTensorSpec], Placed]:
+    """The specs that a decision of torch's wants of the operands, and what `chooser` says that
+    costs. Keyword arguments stay."""
+    specs = specs_of(schema)
+    wanted = [*wanted_specs(schema, sharding)]
+    wanted += specs[len(wanted) :]
+    with chooser.one_decision():
+        costs = tuple(
+            0.0 if src.placements == dst.placements else chooser.cost(src, dst)
+            for src, dst in zip(specs, wanted, strict=True)
+        )
+    operands = tuple(tuple(spec.placements) for spec in wanted)
+    return wanted, Placed(operands, costs, sum(costs))
+
+
+def read_out(schema: OpSchema) -> OutputSharding:
+    """The decision of an op that reads a number out: nothing is placed, nothing moves."""
+    return OutputSharding(None, schema)
+
+
+def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputSharding:
+    """The decision of torch's own code. Its error, where it knows no way at all, is told the way to
+    a rule (a note, which Python 3.10 has none of).
+
+    Raises:
+        Exception: torch refuses the op.
+    """
+    with chooser.one_decision():
+        try:
+            return _torch.torch_propagate(schema)
+        except NotImplementedError as error:
+            unknown = found.rule is None and found.way is torch_registry.TorchsWay.DECOMPOSITION
+            if unknown and sys.version_info >= (3, 11):
+                error.add_note(f"shardprop: {torch_registry.way_to_a_rule(schema.op)}")
+            raise
+
+
+def _decide_inside(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> OutputSharding:
+    """The decision of a call inside a decomposition, where rows alone do not decide it."""
+    found = route(schema, chooser)
+    if found.who is Who.READ_OUT:
+        return read_out(schema)
+    if found.rule is not None:
+        try:
+            return decide(schema, found.rule, chooser, lambda _: meta)
+        except DECLINED as declined:
+            declined_inside(schema.op, declined)
+    with chooser.one_decision():
+        return _torch.torch_propagate_with_meta(schema, meta)
+
+
+# A decomposition asks for decisions, and a decision for the rows of a decomposition.
+decomposer.decide = _decide_inside

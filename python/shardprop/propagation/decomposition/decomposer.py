@@ -1,0 +1,264 @@
+"""From an op without a rule to rows for one mesh dim: trace once, walk, hold both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+from ... import _torch
+from ..._torch import (
+    DTensorSpec,
+    OpOverload,
+    OpSchema,
+    OutputSharding,
+    Partial,
+    Replicate,
+    Shard,
+    StridedShard,
+)
+from ...model.op_traits import op_facts
+from ...model.question import OutputMeta
+from ...rules import torch_registry
+from ...rules.rule import Chooser, DecompositionRule
+from ...support.cache import BoundedMap
+from .extensions import is_random, runs_alike
+from .history import depends_on_order
+from .nested_decisions import Inner
+from .options import operand_options
+from .program import Declined, OrderMatters, Program, Refused
+from .template import Template, template_of
+from .trace import contiguous_meta, trace
+from .walk import Passed, walk
+
+__all__ = ["Decomposer"]
+
+_PROGRAMS_HELD = 512
+_ROWS_HELD = 1024
+
+# A _MaskPartial holds a buffer, and a user's placement anything.
+_VALUES = frozenset({Replicate, Shard, StridedShard, Partial})
+
+
+class Decide(Protocol):
+    """The decision of an op whose output metadata is known; it answers (and raises) as torch."""
+
+    def __call__(self, schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> OutputSharding: ...
+
+
+class _Traced(NamedTuple):
+    """A program, and whether torch's answer for it depends on the order of its questions."""
+
+    program: Program
+    in_order: bool
+
+
+class _Decomposed(NamedTuple):
+    """An op without a rule and what it runs."""
+
+    op: OpOverload
+    decomposition: Callable[..., Any]
+    template: Template
+    program: Program
+
+
+class _How(NamedTuple):
+    """How an op is asked about.
+
+    Attributes:
+        chooser: What the calls inside are decided under.
+        nested: It is called inside another decomposition.
+        factories: Calls of factories are to be answered, too.
+        refused: torch refuses it, so that every row has to be checked.
+    """
+
+    chooser: Chooser
+    nested: bool
+    factories: bool
+    refused: bool = False
+
+
+class Decomposer:
+    """Rows of ops that have no rule.
+
+    Attributes:
+        beyond_torch: Decide ops that torch refuses where an answer is provably right (the module
+            `beyond_torch` says when).
+        decide: Decides the calls inside that are not decided by rows alone. To be set.
+    """
+
+    decide: Decide
+
+    def __init__(self) -> None:
+        self.beyond_torch = True
+        # In place of what could not be had: why not.
+        self._programs: BoundedMap[_Traced | str] = BoundedMap("decompositions", _PROGRAMS_HELD)
+        # With the rules they were made with and what they were decided under; one registered since
+        # then makes them worthless.
+        self._inners: BoundedMap[tuple[object, Inner]] = BoundedMap(
+            "decisions in decompositions", _PROGRAMS_HELD
+        )
+        self._rows: BoundedMap[tuple[object, DecompositionRule | Declined]] = BoundedMap(
+            "rows of decompositions", _ROWS_HELD
+        )
+
+    def clear(self) -> None:
+        """Forget all programs and rows."""
+        self._programs.clear()
+        self._inners.clear()
+        self._rows.clear()
+
+    def rows(self, schema: OpSchema, chooser: Chooser) -> DecompositionRule:
+        """The rows that torch finds by tracing the decomposition, in torch's order.
+
+        The calls inside are decided by `chooser`.
+
+        Raises:
+            Declined: torch is to answer.
+        """
+        try:
+            mesh = _torch.real_mesh(schema.op, schema.args_schema, schema.kwargs_schema)
+        except ValueError:
+            raise Declined("there is no operand") from None
+        # Of a call inside another decomposition the answer could not say that torch refuses it, and
+        # the outer one would go unchecked.
+        nested = mesh is _torch.decomposition_mesh(mesh.device_type)
+        beyond = self.beyond_torch and not nested and not _torch.are_we_tracing()
+        with _torch.no_local_tensors():
+            try:
+                return self._rows_for(schema, _How(chooser, nested, beyond))
+            except Refused:
+                if not beyond:
+                    raise
+            with _torch.outside_dispatch():
+                how = _How(chooser, nested, factories=True, refused=True)
+                return self._rows_for(schema, how)
+
+    def _rows_for(self, schema: OpSchema, how: _How) -> DecompositionRule:
+        decomposition = _decomposition_of(schema.op)
+        _torch.ensure_decomposition_schema_info(schema.op)
+        template = template_of(schema)
+        program, in_order = self._traced(schema.op, decomposition, template)
+        asked = _Decomposed(schema.op, decomposition, template, program)
+        if in_order and (how.nested or _torch.are_we_tracing()):
+            raise OrderMatters("calls whose decisions torch takes from its cache")
+        if in_order or not _are_values(template.specs):
+            return _found(asked, self._inner(asked, how, in_order))
+        return self._held_rows(asked, how)
+
+    def _traced(
+        self, op: OpOverload, decomposition: Callable[..., Any], template: Template
+    ) -> _Traced:
+        device_type = template.specs[0].mesh.device_type
+        registered = _torch.registered_decomposition(op)
+        key = (op, registered, template.key, device_type, _torch.dispatch_state())
+        held = self._programs.get(key)
+        if held is None:
+            mesh = _torch.decomposition_mesh(device_type)
+            try:
+                program = trace(decomposition, template.args, template.kwargs, template.metas, mesh)
+                held = _Traced(program, depends_on_order(program))
+            except Declined as declined:
+                held = str(declined)
+            self._programs.put(key, held)
+        if isinstance(held, str):
+            raise Declined(held)
+        return held
+
+    def _held_rows(self, asked: _Decomposed, how: _How) -> DecompositionRule:
+        rules = [torch_registry.rules_of(call.op) for call in asked.program.calls]
+        key = (asked.program, how, tuple(spec.placements for spec in asked.template.specs))
+        held = self._rows.get(key)
+        if held is None or held[0] != rules:
+            held = (rules, _found_or_declined(asked, self._held_inner(asked, how, rules)))
+            self._rows.put(key, held)
+        if isinstance(held[1], Declined):
+            raise type(held[1])(*held[1].args)
+        return held[1]
+
+    def _held_inner(self, asked: _Decomposed, how: _How, rules: object) -> Inner:
+        """Decisions of the program's calls, shared by all placements that are asked about."""
+        key = (asked.program, how)
+        held = self._inners.get(key)
+        if held is None or held[0] != rules:
+            held = (rules, self._inner(asked, how, in_order=False))
+            self._inners.put(key, held)
+        return held[1]
+
+    def _inner(self, asked: _Decomposed, how: _How, in_order: bool) -> Inner:
+        def decompose(schema: OpSchema) -> DecompositionRule | None:
+            try:
+                return self._rows_for(schema, _How(how.chooser, True, how.factories))
+            except OrderMatters:
+                raise
+            except Declined:
+                return None
+
+        def decide(schema: OpSchema, meta: OutputMeta) -> OutputSharding:
+            return self.decide(schema, meta, how.chooser)
+
+        mesh = _torch.decomposition_mesh(asked.template.specs[0].mesh.device_type)
+        inner = Inner(asked.program, mesh, decide, decompose, how.factories, in_order)
+        inner.beyond_torch = how.refused
+        return inner
+
+
+def _decomposition_of(op: OpOverload) -> Callable[..., Any]:
+    try:
+        decomposition = _torch.decomposition_of(op)
+    except RuntimeError as error:
+        raise Declined(f"torch does not know {op}") from error
+    if decomposition is None:
+        raise Declined("there is no decomposition")
+    return decomposition
+
+
+def _are_values(specs: Sequence[DTensorSpec]) -> bool:
+    """Are all placements fully told by their value?"""
+    return all(type(p) in _VALUES for spec in specs for p in spec.placements)
+
+
+def _found(asked: _Decomposed, inner: Inner) -> DecompositionRule:
+    options = operand_options(asked.template.specs)
+    passed = walk(asked.program, options, inner.outputs, inner.in_order)
+    if inner.beyond_torch:
+        passed = _right_everywhere(asked, passed)
+    return _rows_of(asked, passed, inner.beyond_torch)
+
+
+def _found_or_declined(asked: _Decomposed, inner: Inner) -> DecompositionRule | Declined:
+    try:
+        return _found(asked, inner)
+    except Declined as declined:
+        return type(declined)(*declined.args)  # without the frames it came through
+
+
+def _right_everywhere(asked: _Decomposed, passed: Sequence[Passed]) -> list[Passed]:
+    """Those that are right though torch refuses the op."""
+    op, decomposition, template, program = asked
+    if is_random(program):
+        raise Declined("random numbers in an op that torch refuses")
+    rewritten = op_facts(op).rewrites_arguments
+    mesh = _torch.decomposition_mesh(template.specs[0].mesh.device_type)
+
+    def retrace(shapes: Sequence[torch.Size]) -> Program:
+        metas = [contiguous_meta(s, m.dtype) for s, m in zip(shapes, template.metas, strict=True)]
+        return trace(decomposition, template.args, template.kwargs, metas, mesh)
+
+    return [p for p in passed if runs_alike(program, p.layouts, retrace, rewritten)]
+
+
+def _rows_of(asked: _Decomposed, passed: Sequence[Passed], beyond_torch: bool) -> DecompositionRule:
+    program = asked.program
+    rows = []
+    for _, layouts in passed:
+        row = [layouts[v] for v in (*program.results, *range(program.operands))]
+        if any(layout is None for layout in row):
+            raise Declined("an output without a spec")
+        rows.append([layout.placement for layout in row if layout is not None])
+    if not any(all(type(p) is Replicate for p in row) for row in rows):
+        raise Declined("the decomposition does not pass with all operands replicated")
+    if len(op_facts(asked.op).out_arguments) > len(program.results):
+        raise Declined("out= arguments that the decomposition does not return")
+    return DecompositionRule(rows, len(program.results), refused_by_torch=beyond_torch)

@@ -1,0 +1,121 @@
+"""Who looks on while decisions are made: open traces, and the log at DEBUG.
+
+Apart from the propagator, which asks here once for each decision that no cache answers, so that
+with nobody looking there is nothing more to do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import NamedTuple
+
+from .. import logs
+from .._torch import OpSchema, OutputSharding
+from ..support.stats import DecidedBy, Recorder
+
+__all__ = [
+    "Observed",
+    "Observer",
+    "add",
+    "is_rehearsed",
+    "is_watched",
+    "observed",
+    "rehearsed",
+    "remove",
+]
+
+
+class Observed(NamedTuple):
+    """One decision that was asked for.
+
+    Attributes:
+        schema: The question.
+        answer: The decision; None where `error` says why there is none.
+        error: The exception that propagation raised.
+        outcome: Who decided in the core's place, and why. None: the core, or nobody had decided yet
+            when the error was raised.
+        start: When, by `time.perf_counter`.
+        seconds: How long it took.
+    """
+
+    schema: OpSchema
+    answer: OutputSharding | None
+    error: Exception | None
+    outcome: tuple[DecidedBy, str] | None
+    start: float
+    seconds: float
+
+
+Observer = Callable[[Observed], None]
+
+_observers: tuple[Observer, ...] = ()
+_lock = threading.Lock()
+_of_thread = threading.local()
+
+
+def add(observer: Observer) -> None:
+    """Call `observer` after each decision from now on, in the thread that asked for it."""
+    global _observers
+    with _lock:
+        _observers = (*_observers, observer)
+
+
+def remove(observer: Observer) -> None:
+    """Undo one `add`."""
+    global _observers
+    with _lock:
+        left = list(_observers)
+        left.remove(observer)
+        _observers = tuple(left)
+
+
+def is_watched() -> bool:
+    """Is anybody looking on?"""
+    return bool(_observers) or logs.tells_decisions()
+
+
+@contextmanager
+def rehearsed() -> Iterator[None]:
+    """What this thread runs in the block only stands in for a program: it is none of its events."""
+    before = is_rehearsed()
+    _of_thread.rehearsed = True
+    try:
+        yield
+    finally:
+        _of_thread.rehearsed = before
+
+
+def is_rehearsed() -> bool:
+    """Is this thread in such a block?"""
+    return getattr(_of_thread, "rehearsed", False)
+
+
+def observed(
+    schema: OpSchema, decide: Callable[[OpSchema], OutputSharding], recorder: Recorder
+) -> OutputSharding:
+    """`decide(schema)`, and whoever looks on is told. A decision inside another is part of it."""
+    counts = recorder.mine()
+    if counts.inside or counts.is_aside:
+        return decide(schema)
+    counts.outcome = None
+    start = perf_counter()
+    try:
+        answer = decide(schema)
+    except Exception as error:
+        _tell(Observed(schema, None, error, counts.outcome, start, perf_counter() - start))
+        raise
+    _tell(Observed(schema, answer, None, counts.outcome, start, perf_counter() - start))
+    return answer
+
+
+def _tell(asked: Observed) -> None:
+    for observer in _observers:
+        observer(asked)
+    if logs.tells_decisions():
+        outcome = asked.outcome
+        result = asked.error if asked.answer is None else asked.answer.output_spec
+        by = outcome[0] if outcome else DecidedBy.CORE
+        logs.decided(asked.schema, result, asked.seconds, by.value)

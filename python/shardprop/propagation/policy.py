@@ -1,0 +1,161 @@
+"""What decides; and policy ``torch``, torch's own decisions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from .. import _torch
+from .._torch import DTensorSpec
+from ..model.plan_steps import Step
+from ..model.question import Choice, Question
+from ..redistribution.torch_plans import Redistribution
+from ..rules.rule import RowsRule
+from ..support.stats import Recorder
+from .carrying import install_carrier
+from .core_call import Prepared, answer, prepare
+from .decision_cache import HeldDecisions
+
+if TYPE_CHECKING:
+    from ..redistribution.optimal_planner import ExactPlanner
+
+__all__ = ["Afresh", "Asking", "Chosen", "Policy", "TorchPolicy"]
+
+
+class Chosen(NamedTuple):
+    """A choice among rows, and how it came about.
+
+    Attributes:
+        choice: What was chosen.
+        prepared: How the core was asked.
+        planner: Whose prices decided; None for torch's.
+        without: Why policy ``"optimal"`` has no answer, where it leaves this to torch's prices.
+    """
+
+    choice: Choice
+    prepared: Prepared
+    planner: ExactPlanner | None
+    without: str | None = None
+
+
+class Policy(Protocol):
+    """What a decision is made with."""
+
+    @property
+    def name(self) -> str:
+        """As `enable` takes it."""
+
+    @property
+    def has_own_plans(self) -> bool:
+        """Does it carry out redistributions otherwise than torch?"""
+
+    def strictly(self) -> Policy:
+        """The same, with errors where it would leave an answer to another policy."""
+
+    def choose(self, question: Question, rule: RowsRule) -> Choice:
+        """The choice among the rows of a rule; raises what `engine.choose` raises."""
+
+    def choose_at_its_price(self, question: Question, rule: RowsRule) -> Choice:
+        """`choose`, its costs being those of the sizes of this very question."""
+
+    def prepare(self, question: Question, rule: RowsRule) -> Prepared:
+        """The question as the core is asked; see `engine.prepare` for what it raises."""
+
+    def chosen(self, question: Question, rule: RowsRule) -> Chosen:
+        """`choose`, counted nowhere and looked up nowhere, so that the costs are those of these
+        very sizes."""
+
+    def cost(self, src: DTensorSpec, dst: DTensorSpec) -> float:
+        """Microseconds of a redistribution."""
+
+    def communication(self, src: DTensorSpec, dst: DTensorSpec) -> float:
+        """Microseconds of its collectives; 0 where it has none, and only there."""
+
+    def steps(self, src: DTensorSpec, dst: DTensorSpec) -> Sequence[Step] | None:
+        """The plan that is carried out; None where torch's is."""
+
+    def one_decision(self) -> AbstractContextManager[None]:
+        """Prices asked for in the block belong to one decision."""
+
+    def install(self) -> None:
+        """Put prices and plans in the place of torch's."""
+
+    def clear(self) -> None:
+        """Forget what is held."""
+
+
+class TorchPolicy:
+    """torch's own choices, prices and plans."""
+
+    name = "torch"
+    has_own_plans = False
+
+    def __init__(self, redistribution: Redistribution, recorder: Recorder) -> None:
+        self._redistribution = redistribution
+        self._recorder = recorder
+        self._held = HeldDecisions()
+        self.choose = self._held.choose
+        self.choose_at_its_price = functools.partial(self._held.choose, at_its_price=True)
+        self.cost = redistribution.cost
+        self.communication = redistribution.cost
+        self.one_decision = redistribution.one_decision
+        self.install_plans = redistribution.install_plans
+
+    def strictly(self) -> TorchPolicy:
+        """Itself: it leaves nothing to another."""
+        return self
+
+    def prepare(self, question: Question, rule: RowsRule) -> Prepared:
+        """See `Policy.prepare`."""
+        return prepare(question, rule)
+
+    def chosen(self, question: Question, rule: RowsRule) -> Chosen:
+        """See `Policy.chosen`."""
+        prepared = prepare(question, rule)
+        return Chosen(answer(prepared), prepared, None)
+
+    def install(self) -> None:
+        """Put prices and plans in the place of torch's; torch carries them out."""
+        install_carrier(self, self._recorder)
+        _torch.install_cost(self.cost, self.communication)
+        self.install_plans()
+
+    def steps(self, src: DTensorSpec, dst: DTensorSpec) -> None:
+        """None: torch's plan is carried out."""
+
+    def clear(self) -> None:
+        """Forget plans and decisions."""
+        self._redistribution.clear()
+        self._held.clear()
+
+
+class Asking:
+    """A policy asked for choices in one of its ways."""
+
+    def __init__(self, policy: Policy, choose: Callable[[Question, RowsRule], Choice]) -> None:
+        self.choose = choose
+        self.cost = policy.cost
+        self.one_decision = policy.one_decision
+
+
+class Afresh:
+    """A policy asked without what it holds, and without counting: for whoever wants to know more of
+    a decision than what it is.
+
+    Attributes:
+        found: The choices among rows that were made, in order.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.found: list[Chosen] = []
+        self.cost = policy.cost
+        self.one_decision = policy.one_decision
+
+    def choose(self, question: Question, rule: RowsRule) -> Choice:
+        """As the policy does."""
+        chosen = self._policy.chosen(question, rule)
+        self.found.append(chosen)
+        return chosen.choice

@@ -1,0 +1,60 @@
+"""A policy by its name.
+
+What only policy ``optimal`` needs (cost models, NumPy) is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ShardpropError
+from ..support.numbers import is_finite_number
+from ..support.stats import Recorder
+from .policy import Policy, TorchPolicy
+
+__all__ = ["forget_planners", "make_policy"]
+
+# The settings of policy "optimal" where `enable` is not given them.
+_NOT_GIVEN: Mapping[str, object] = {
+    "topology": None,
+    "memory_limit": None,
+    "create_groups": False,
+    "output_weight": 0,
+}
+
+
+def make_policy(
+    name: str, as_torch: TorchPolicy, recorder: Recorder, *, strict: bool, **settings: Any
+) -> Policy:
+    """The policy of that name; `settings` are the arguments of `exact_planner`.
+
+    Raises:
+        ShardpropError: an unknown policy, settings that are not for it, or as `exact_planner`.
+    """
+    if name == "torch":
+        given = [key for key, value in settings.items() if not _is_default(key, value)]
+        if given:
+            raise ShardpropError(
+                f"Expected {', '.join(given)} with policy 'optimal' alone, got policy 'torch'."
+            )
+        return as_torch
+    if name == "optimal":
+        from .optimal_policy import OptimalPolicy
+        from .policy_settings import exact_planner
+
+        return OptimalPolicy(exact_planner(**settings), as_torch, recorder, strict)
+    raise ShardpropError(f"Expected policy 'torch' or 'optimal', got {name!r}.")
+
+
+def _is_default(key: str, value: object) -> bool:
+    default = _NOT_GIVEN[key]
+    return value is default or (key == "output_weight" and is_finite_number(value) and value == 0)
+
+
+def forget_planners() -> None:
+    """Forget the planners made for `query.plan`, if any can have been made."""
+    settings = sys.modules.get(f"{__package__}.policy_settings")
+    if settings is not None:
+        settings.forget_planners()

@@ -1,0 +1,294 @@
+"""The hook into DTensor: what asks the core, and what goes to torch's own code instead."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+from .. import _torch, logs, metadata
+from .._torch import DTensorSpec, OpSchema, OutputSharding
+from ..errors import ShardpropError
+from ..model.placements import has_strided
+from ..redistribution.torch_plans import Redistribution
+from ..rules.families.views import forget_dim_maps
+from ..rules.rule import Origin
+from ..rules.torch_registry import TorchsWay
+from ..support.cache import clear_maps, stats_of_maps
+from ..support.stats import Recorder, Stats, ThreadCounts
+from ..support.tracebacks import without_own_frames
+from .decision import DECLINED, decide, decide_by_torch, left_to_torch, read_out
+from .hook import install, uninstall
+from .observers import is_watched, observed
+from .policy import Policy, TorchPolicy
+from .policy_choice import forget_planners, make_policy
+from .route import Route, Who, decomposer, route
+from .terms import Terms, TermsOfProcess
+
+if TYPE_CHECKING:
+    from .policy_settings import TopologyLike
+
+__all__ = [
+    "clear_caches",
+    "counters",
+    "current_policy",
+    "current_terms",
+    "disable",
+    "enable",
+    "enabled",
+    "is_enabled",
+    "propagate_aside",
+    "propagate_sharding",
+    "redistribution",
+    "reset_stats",
+    "stats",
+    "uncounted",
+]
+
+_recorder = Recorder()
+redistribution = Redistribution(_recorder)
+_as_torch = TorchPolicy(redistribution, _recorder)
+_not_enabled = Terms(_as_torch)
+_terms = TermsOfProcess(_recorder, _not_enabled)
+_enabled = False
+
+
+def _strided_operands(schema: OpSchema) -> int:
+    """Operands with strided shards, for the statistics."""
+    strided = 0
+    for arg in schema.args_schema:
+        if isinstance(arg, DTensorSpec):
+            strided += has_strided(arg.placements)
+        elif isinstance(arg, (list, tuple)):
+            strided += sum(has_strided(x.placements) for x in arg if isinstance(x, DTensorSpec))
+    return strided
+
+
+def propagate_sharding(schema: OpSchema) -> OutputSharding:
+    """What torch's dispatcher calls while shardprop is enabled; the validator, at any time.
+
+    Raises:
+        Exception: torch refuses the op, in torch's words.
+        ShardpropError: what torch has no words for, and under ``strict`` what the core declines.
+    """
+    try:
+        if is_watched():
+            return observed(schema, _propagate, _recorder)
+        return _propagate(schema)
+    except Exception as error:
+        error.__traceback__ = without_own_frames(error.__traceback__)
+        if sys.version_info < (3, 11):  # a bare raise takes the traceback that was caught
+            raise error.with_traceback(error.__traceback__) from error.__cause__
+        raise
+
+
+def propagate_aside(schema: OpSchema) -> OutputSharding:
+    """The same decision, counted nowhere and told to nobody; raises what `propagate_sharding`
+    does."""
+    with _recorder.aside():
+        return _propagate(schema)
+
+
+def uncounted() -> AbstractContextManager[None]:
+    """Decisions of this thread in the block are counted nowhere."""
+    return _recorder.aside()
+
+
+def _propagate(schema: OpSchema) -> OutputSharding:
+    with _recorder.mine() as counts:
+        terms = counts.terms
+        if terms is not _terms.current:
+            terms = _terms.of_decision(counts)
+        policy = terms.policy
+        refused = terms.refusals.of(schema)
+        if refused is not None:
+            return _decide_by_torch(schema, refused, terms, counts)
+        found = route(schema, policy)
+        if found.who is Who.READ_OUT:
+            counts.decided(0)
+            return read_out(schema)
+        if found.rule is None:
+            return _decide_by_torch(schema, found, terms, counts)
+        try:
+            answer = decide(schema, found.rule, policy)
+        except DECLINED as error:
+            declined = error.with_traceback(None)
+        except ShardpropError:
+            raise
+        except Exception as error:
+            if found.rule.origin is not Origin.REGISTERED:  # of the op: torch alone raises it, too
+                counts.refused_by_torch(f"{type(error).__name__} in the op or its rule")
+            raise
+        else:
+            counts.decided(_strided_operands(schema))
+            return answer
+        # No longer in the handler: what is raised from here on has no error of ours before it.
+        left = left_to_torch(schema, found, declined, terms.strict)
+        logs.fell_back(schema.op, left.reason)
+        return _decide_by_torch(schema, left, terms, counts)
+
+
+def _decide_by_torch(
+    schema: OpSchema, found: Route, terms: Terms, counts: ThreadCounts
+) -> OutputSharding:
+    """torch's own path, counted."""
+
+    def decided(terms: Terms) -> OutputSharding:
+        return decide_by_torch(schema, found, terms.policy)
+
+    try:
+        answer = _terms.under_one(decided, counts)
+    except Exception:
+        counts.refused_by_torch(found.reason)
+        # The rows of a decomposition depend on more rules than the op's own, and are held.
+        if found.way is not TorchsWay.DECOMPOSITION:
+            terms.refusals.remember(schema, found)
+        raise
+    terms.refusals.forget(schema)  # torch knows a way by now, and the core may know one
+    if found.rule is None:
+        counts.left_to_torch(found.reason, _strided_operands(schema))
+    else:
+        counts.fell_back(found.reason, _strided_operands(schema))
+    return answer
+
+
+def enable(
+    *,
+    policy: str = "torch",
+    topology: TopologyLike | None = None,
+    memory_limit: float | None = None,
+    create_groups: bool = False,
+    output_weight: float = 0.0,
+    strict: bool = False,
+) -> None:
+    """Let the core decide for every DTensor op of this process.
+
+    Clears torch's caches of decisions, so that what follows is decided by the core: every op that a
+    thread, autograd's own included, starts after this returns. An op that is under way in another
+    thread is finished under what it was decided under. All ranks have to enable the same.
+
+    While torch is half imported (in a hook of the import system) it does nothing, and the log says
+    so.
+
+    Args:
+        policy: ``"torch"``: the decision is torch's own, bit for bit, where its values are right.
+            ``"optimal"``: the decision of least total price under `topology`, and each operand is
+            moved by the very plan that was priced.
+        topology: For ``"optimal"``, and needed there: the name of a preset (``"h100-nvlink"``), a
+            JSON file (docs/cost-models.md), a topology, or a function (collective, mesh dims,
+            ranks, wire bytes) -> microseconds.
+        memory_limit: For ``"optimal"``: bytes that a rank may hold at once during a step of a plan.
+            Where no plan keeps to it, an op or a redistribution raises.
+        create_groups: For ``"optimal"``: flatten every set of mesh dims that has no process group
+            yet, when a mesh is first met. All ranks of its root mesh have to come by.
+        output_weight: For ``"optimal"``: what part of the price of reducing an output's pending
+            partials (1.0: all of it; at most 1e6) is counted with a decision that leaves them.
+        strict: Raise instead of going to torch's code where the core declines an op that has a
+            single-dim rule, and where policy ``"optimal"`` has no answer.
+
+    Raises:
+        ShardpropError: an unknown policy or topology, a topology with a fault, or settings of
+            policy ``"optimal"`` that are out of range or given with another policy.
+    """
+    settings = {
+        "topology": topology,
+        "memory_limit": memory_limit,
+        "create_groups": create_groups,
+        "output_weight": output_weight,
+    }
+    made = make_policy(policy, _as_torch, _recorder, strict=strict, **settings)
+    _install(Terms(made, strict))
+
+
+def _install(terms: Terms) -> None:
+    global _enabled
+    with _terms.changing():
+        _terms.change_to(terms)
+        install(propagate_sharding)
+        _enabled = True
+        # Rows that were decided inside a decomposition were decided under a policy.
+        decomposer.clear()
+
+
+def disable() -> None:
+    """Give every decision back to torch, and clear its caches of decisions: for all threads, as
+    `enable` does."""
+    global _enabled
+    with _terms.changing():
+        _terms.change_to(_not_enabled)
+        _torch.uninstall_pricing()
+        uninstall()
+        _enabled = False
+        decomposer.clear()
+
+
+def is_enabled() -> bool:
+    """Does the core decide now?"""
+    return _enabled
+
+
+def current_terms() -> Terms:
+    """What decides, and how strictly."""
+    return _terms.current
+
+
+def current_policy() -> Policy:
+    """What decides; policy ``torch`` while shardprop is not enabled."""
+    return _terms.current.policy
+
+
+@contextmanager
+def enabled(
+    *,
+    policy: str = "torch",
+    topology: TopologyLike | None = None,
+    memory_limit: float | None = None,
+    create_groups: bool = False,
+    output_weight: float = 0.0,
+    strict: bool = False,
+) -> Iterator[None]:
+    """`enable` for a block, and what was before after it."""
+    before, terms_before = _enabled, _terms.current
+    enable(
+        policy=policy,
+        topology=topology,
+        memory_limit=memory_limit,
+        create_groups=create_groups,
+        output_weight=output_weight,
+        strict=strict,
+    )
+    try:
+        yield
+    finally:
+        if before:
+            _install(terms_before)
+        else:
+            disable()
+
+
+def stats() -> Stats:
+    """What decided so far, and why when it was not the core."""
+    return _recorder.snapshot(stats_of_maps())
+
+
+def counters() -> Stats:
+    """`stats` without what the caches hold, which takes milliseconds to measure."""
+    return _recorder.snapshot({})
+
+
+def reset_stats() -> None:
+    """Start the counters of `stats` again from zero."""
+    _recorder.reset()
+
+
+def clear_caches() -> None:
+    """Forget plans, prices and decisions, ours and torch's."""
+    clear_maps()
+    _terms.current.policy.clear()
+    forget_planners()
+    decomposer.clear()
+    metadata.forget()
+    forget_dim_maps()
+    _torch.forget_plans()
+    _torch.forget_decisions()

@@ -1,0 +1,179 @@
+"""Who decides an op, by which rule, and why: found here, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, NamedTuple
+
+from .. import _torch
+from .._torch import OpOverload, OpSchema
+from ..rules import torch_registry
+from ..rules.own import own_rule
+from ..rules.places import function_place
+from ..rules.rule import Chooser, Origin, Rule, RuleFacts, RuleKind, rule_of_entry
+from ..rules.torch_registry import TorchsWay
+from .decomposition import Declined, Decomposer
+
+__all__ = ["Route", "Who", "decomposer", "route", "route_of"]
+
+
+class Who(str, Enum):
+    """Who decides an op; equal to its name in JSON."""
+
+    CORE = "core"  # by a rule: torch's single-dim rule, ours, or one that the program registered
+    DECOMPOSITION = "decomposition"  # the core, by the rows of what the op decomposes into
+    TORCH = "torch"  # torch's own code, with prices from the core
+    HANDLER = "handler"  # nobody: torch's dispatcher hands the op to a function that asks nothing
+    READ_OUT = "read-out"  # nobody: the number that this rank holds is read, nothing is placed
+
+
+@dataclass(frozen=True)
+class Route:
+    """Who decides an op, by which rule, and why.
+
+    Attributes:
+        op: The op.
+        who: Who decides.
+        rule: The core's rule. None where the core has none, and where the op decomposes and the
+            route was found without its arguments (`route_of`).
+        way: How torch decides what has no single-dim rule; None where it does not.
+        handler: The function that torch's dispatcher hands the op to.
+        declined: Why torch decides though there is a rule, or a decomposition.
+    """
+
+    op: OpOverload
+    who: Who
+    rule: Rule | None = None
+    way: TorchsWay | None = None
+    handler: Callable[..., Any] | None = None
+    declined: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why torch decides, in the words of the statistics: its way to a decision; why the core
+        left it an op that it has a rule for."""
+        if self.rule is None and self.way is not None:
+            return self.way.value
+        return self.declined or self.facts.kind.value
+
+    @property
+    def nothing_is_decided(self) -> str:
+        """An error's words about an op that nobody decides."""
+        return (
+            f"{self.op}: Expected an op that is decided, got one about which nothing is: {self.why}"
+        )
+
+    @property
+    def refused_by_torch(self) -> bool:
+        """Does the core decide what torch refuses?"""
+        return self.rule is not None and self.rule.refused_by_torch
+
+    @property
+    def why(self) -> str:
+        """The reason in a sentence."""
+        if self.who is Who.HANDLER:
+            handler = self.facts.where
+            return f"torch's dispatcher hands the op to {handler}, which asks for no decision."
+        if self.who is Who.READ_OUT:
+            return "torch reads the number that this rank holds: nothing is placed, nothing moves."
+        if self.declined is not None and self.rule is not None:
+            return f"The core left this to torch: {self.declined}."
+        if self.declined is not None:
+            return f"Its decomposition has no rows of ours: {self.declined}."
+        if self.who is Who.DECOMPOSITION:
+            return "The core decides by the rows of its decomposition."
+        if self.rule is not None:
+            return f"The core decides by a rule: {self.facts.where}."
+        if self.way is TorchsWay.DECOMPOSITION:
+            return f"Nobody has a rule for it: {self.facts.where}."
+        return f"torch decides by a rule: {self.facts.where}."
+
+    def left_to_torch(self, declined: str) -> Route:
+        """The route of an op that the core leaves to torch."""
+        return replace(self, who=Who.TORCH, declined=declined)
+
+    @property
+    def facts(self) -> RuleFacts:
+        """What decides, and where its code is."""
+        op = self.op
+        if self.rule is not None:
+            return self.rule.facts(op)
+        if self.who is Who.READ_OUT:
+            return RuleFacts(RuleKind.READ_OUT, Origin.TORCH, "torch's dispatcher")
+        if self.handler is not None:
+            return RuleFacts(RuleKind.HANDLER, Origin.TORCH, function_place(self.handler))
+        if self.way is TorchsWay.DECOMPOSITION:
+            traced = _torch.known_decomposition(op)
+            if traced is None:
+                return RuleFacts(RuleKind.NONE, Origin.TORCH, torch_registry.way_to_a_rule(op))
+            return RuleFacts(RuleKind.DECOMPOSITION, Origin.TORCH, function_place(traced))
+        enumerates = self.way is TorchsWay.FULL_MESH_STRATEGY
+        kind = RuleKind.FULL_MESH_STRATEGY if enumerates else RuleKind.PROPAGATION_RULE
+        origin = Origin.TORCH if torch_registry.is_rule_torchs(op) else Origin.REGISTERED
+        return RuleFacts(kind, origin, function_place(torch_registry.rule_function(op)))
+
+
+class _Known(NamedTuple):
+    """A route, and what torch had registered for the op when it was found."""
+
+    route: Route
+    handlers: int  # of all ops, for they are looked up by each decision; a swap is not seen
+    single_dim: object
+    strategy: object
+
+
+# By address, for an overload takes long to hash; the route holds it, so that it keeps its own.
+_known: dict[int, _Known] = {}
+
+
+def route_of(op: OpOverload) -> Route:
+    """The route of an op, its arguments not being known."""
+    handlers = _torch.handlers()
+    single_dim = _torch.single_dim_rule_of(op)
+    known = _known.get(id(op))
+    if (
+        known is not None
+        and known.single_dim is single_dim
+        and known.handlers == len(handlers)
+        and (single_dim is not None or known.strategy is _torch.full_mesh_rule_of(op))
+    ):
+        return known.route
+    found = _found(op, single_dim)
+    # Others are found anew: what torch does to decide them takes far longer.
+    if found.rule is not None or found.handler is not None or found.who is Who.READ_OUT:
+        strategy = _torch.full_mesh_rule_of(op)
+        _known[id(op)] = _Known(found, len(handlers), single_dim, strategy)
+    return found
+
+
+def _found(op: OpOverload, single_dim: Any) -> Route:
+    handler = _torch.handler_instead(op)
+    if handler is not None:
+        return Route(op, Who.HANDLER, handler=handler)
+    if torch_registry.is_read_out(op):
+        return Route(op, Who.READ_OUT)
+    if single_dim is not None:
+        return Route(op, Who.CORE, rule_of_entry(single_dim))
+    own = own_rule(op) if torch_registry.has_own_full_mesh_strategy(op) else None
+    if own is not None:
+        return Route(op, Who.CORE, own)
+    way = torch_registry.torchs_way(op)
+    comes_apart = way is TorchsWay.DECOMPOSITION and _torch.known_decomposition(op) is not None
+    return Route(op, Who.DECOMPOSITION if comes_apart else Who.TORCH, way=way)
+
+
+# Who decides the calls inside of a decomposition asks for their routes in turn; see `decision`.
+decomposer = Decomposer()
+
+
+def route(schema: OpSchema, chooser: Chooser) -> Route:
+    """The route of an op with its arguments, under a policy."""
+    found = route_of(schema.op)
+    if found.who is not Who.DECOMPOSITION:
+        return found
+    try:
+        return replace(found, rule=decomposer.rows(schema, chooser))
+    except Declined as declined:
+        return found.left_to_torch(str(declined))
