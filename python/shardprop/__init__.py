@@ -54,16 +54,16 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from . import graph
     from ._torch import Partial, Replicate, Shard
     from .cost.calibration import Calibration, calibrate
     from .cost.calibration import Settings as CalibrationSettings
     from .cost.topology import CallbackTopology, Topology, TorchTopology, load_topology
     from .errors import ShardpropError
     from .explanation import Explanation, explain
-    from .full_mesh import LayoutTable, Strategies, Strategy, strategies
     from .model.plan_steps import Layout, Step
     from .pictures import plot_layout
+    from .planning import graph
+    from .planning.strategies import LayoutTable, Strategies, Strategy, strategies
     from .propagation.propagator import (
         clear_caches,
         disable,
@@ -96,7 +96,7 @@ else:
         "errors": "ShardpropError",
         "redistribution.optimal_planner": "ExactPlanner",
         "explanation": "Explanation explain",
-        "full_mesh": "LayoutTable Strategies Strategy strategies",
+        "planning.strategies": "LayoutTable Strategies Strategy strategies",
         "pictures": "plot_layout",
         "rules.placeholder": "ShardingPlaceholder",
         "model.plan_steps": "Layout Step",
@@ -122,7 +122,7 @@ else:
             if half.is_torch_half_imported():
                 return half.enable
         if name == "graph":
-            value: object = importlib.import_module(".graph", __name__)
+            value: object = importlib.import_module(".planning.graph", __name__)
         elif name == "CalibrationSettings":
             value = importlib.import_module(".cost.calibration", __name__).Settings
         elif name in _HOME_OF:

@@ -17,9 +17,9 @@ import shardprop
 from shardprop import ShardpropError, _torch
 from shardprop.explanation.explaining import explain_schema
 from shardprop.explanation.model import DecisionExplanation
-from shardprop.full_mesh.table import Strategies, Strategy
 from shardprop.model.op_traits import op_facts
 from shardprop.model.operands import operands_of
+from shardprop.planning.strategies.table import Strategies, Strategy
 from shardprop.propagation import observers
 from shardprop.propagation.answer import output_placements, wanted_specs
 from shardprop.propagation.observers import Observed

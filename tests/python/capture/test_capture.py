@@ -11,11 +11,12 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Partial, Replicate, Shard
 
-from shardprop import ShardpropError, graph
-from shardprop.capture.layouts import plain_layouts
+from shardprop import ShardpropError
 from shardprop.cost.compute import ComputeCost
-from shardprop.full_mesh.local_shapes import largest_shard
 from shardprop.model.specs import make_spec
+from shardprop.planning import graph
+from shardprop.planning.models.layouts import plain_layouts
+from shardprop.planning.strategies.local_shapes import largest_shard
 from shardprop.propagation.policy_settings import exact_planner
 
 from .models import Mlp, Transformer
@@ -75,7 +76,7 @@ def test_the_cost_is_that_of_every_op_and_redistribution_priced_alone(mesh_of: M
 def _local(plan: graph.ModelPlan, node: Any) -> tuple[Any, Any, Any]:
     """The arguments and outputs of a node with local shapes, all of which divide evenly here."""
     from shardprop._torch import TensorMeta
-    from shardprop.capture.program import fill
+    from shardprop.planning.models.program import fill
 
     def local(meta: Any, placements: Any) -> Any:
         if meta is None:

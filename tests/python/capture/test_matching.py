@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from shardprop._torch import TensorMeta
-from shardprop.capture.matching import Matcher
-from shardprop.capture.program import Node, Program, Ref
+from shardprop.planning.models.node_matching import Matcher
+from shardprop.planning.models.program import Node, Program, Ref
 
 aten = torch.ops.aten
 META = TensorMeta(torch.Size([4, 4]), (4, 1), torch.float32)

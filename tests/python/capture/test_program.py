@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from shardprop import ShardpropError
-from shardprop.capture.program import Program
-from shardprop.capture.reading import read
-from shardprop.capture.tracing import trace
+from shardprop.planning.models.program import Program
+from shardprop.planning.models.reading import read
+from shardprop.planning.models.tracing import trace
 
 from .models import Mlp, Transformer
 

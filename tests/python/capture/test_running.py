@@ -17,7 +17,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
 import shardprop
-from shardprop import ShardpropError, graph
+from shardprop import ShardpropError
+from shardprop.planning import graph
 
 from .models import Habits, Mlp, Transformer
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from shardprop.graph import Problem
+from shardprop.planning.graph import Problem
 
 Floats = npt.NDArray[np.float64]
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from shardprop.graph import InfeasibleError, Problem, Solution, solve
+from shardprop.planning.graph import InfeasibleError, Problem, Solution, solve
 
 from .drawn import Drawn, drawn
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from shardprop.errors import ShardpropError
-from shardprop.graph import Problem
+from shardprop.planning.graph import Problem
 
 from .drawn import drawn
 

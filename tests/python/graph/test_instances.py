@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from shardprop.errors import ShardpropError
-from shardprop.graph import Problem, Solution, load_instance, solve
+from shardprop.planning.graph import Problem, Solution, load_instance, solve
 
 from .instance_checker import FOLDER, Checker
 

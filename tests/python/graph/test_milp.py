@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from shardprop.errors import ShardpropError
-from shardprop.graph import InfeasibleError, Problem, UnsolvedError, core, solve
-from shardprop.graph.answer import Answer
-from shardprop.graph.lowered import lower
-from shardprop.graph.program import program
-from shardprop.graph.solving import solve_core
+from shardprop.planning.graph import InfeasibleError, Problem, UnsolvedError, core, solve
+from shardprop.planning.graph.answer import Answer
+from shardprop.planning.graph.lowered import lower
+from shardprop.planning.graph.program import program
+from shardprop.planning.graph.solving import solve_core
 
 from .drawn import drawn
 
@@ -71,7 +71,7 @@ def _two_nodes() -> Problem:
 def test_highs_closes_the_gap_that_the_core_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("highspy")
     dear = np.array([1, 0], dtype=np.int32)
-    monkeypatch.setattr("shardprop.graph.solving.solve_core", _gives_up(dear, 8.0))
+    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", _gives_up(dear, 8.0))
     solution = solve(_two_nodes(), time_limit=60)
     assert solution.solver == "highs" and solution.proved and solution.objective == 5
     assert solution.stats["iterations"] == 7 and solution.stats["milp_status"] == "Optimal"
@@ -79,8 +79,8 @@ def test_highs_closes_the_gap_that_the_core_leaves(monkeypatch: pytest.MonkeyPat
 
 def test_without_highs_the_gap_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     dear = np.array([1, 0], dtype=np.int32)
-    monkeypatch.setattr("shardprop.graph.solving.solve_core", _gives_up(dear, 8.0))
-    monkeypatch.setattr("shardprop.graph.solving.is_installed", lambda: False)
+    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", _gives_up(dear, 8.0))
+    monkeypatch.setattr("shardprop.planning.graph.solving.is_installed", lambda: False)
     solution = solve(_two_nodes())
     assert (solution.objective, solution.lower_bound) == (8.0, -5.0)
     assert not solution.proved and solution.status == "feasible"
@@ -89,7 +89,7 @@ def test_without_highs_the_gap_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_gap_that_will_do_needs_no_second_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     dear = np.array([1, 0], dtype=np.int32)
-    monkeypatch.setattr("shardprop.graph.solving.solve_core", _gives_up(dear, 8.0))
+    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", _gives_up(dear, 8.0))
     solution = solve(_two_nodes(), relative_gap=2.0)
     assert solution.solver == "core" and solution.objective == 8
 
@@ -98,7 +98,7 @@ def test_labels_that_break_a_row_are_not_believed(monkeypatch: pytest.MonkeyPatc
     problem = _two_nodes()
     problem.add_row([("a", 1, 1.0)], hi=0.5, name="memory")
     wrong = np.array([1, 0], dtype=np.int32)
-    monkeypatch.setattr("shardprop.graph.solving.solve_core", _gives_up(wrong, 8.0))
+    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", _gives_up(wrong, 8.0))
     with pytest.raises(ShardpropError, match="Expected labels that meet all constraints within"):
         solve(problem, solver="core")
 
@@ -139,7 +139,7 @@ def test_the_core_is_asked_for_no_more_than_what_is_left(monkeypatch: pytest.Mon
         return core.solve_core(problem, limit, *rest)
 
     assert solve_core is core.solve_core
-    monkeypatch.setattr("shardprop.graph.solving.solve_core", noting)
+    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", noting)
     solve(_two_nodes(), solver="core", time_limit=10)
     solve(_two_nodes(), solver="core")
     assert 0 < limits[0] <= 10 and math.isinf(limits[1])
@@ -188,7 +188,7 @@ def test_building_the_program_counts_as_time(monkeypatch: pytest.MonkeyPatch) ->
     pytest.importorskip("highspy")
     lowered = lower(_two_nodes())
     assert program(lowered, until=-math.inf) is None
-    monkeypatch.setattr("shardprop.graph.milp.program", lambda *_: None)
+    monkeypatch.setattr("shardprop.planning.graph.milp.program", lambda *_: None)
     with pytest.raises(UnsolvedError):
         solve(_two_nodes(), solver="highs", time_limit=5)
 
@@ -197,11 +197,11 @@ def test_a_program_that_is_too_large_leaves_the_cores_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("highspy")
-    monkeypatch.setattr("shardprop.graph.program.MOST_VARIABLES", 3)
+    monkeypatch.setattr("shardprop.planning.graph.program.MOST_VARIABLES", 3)
     with pytest.raises(ShardpropError, match="Expected at most 3 variables"):
         solve(_two_nodes(), solver="highs")
     dear = np.array([1, 0], dtype=np.int32)
-    monkeypatch.setattr("shardprop.graph.solving.solve_core", _gives_up(dear, 8.0))
+    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", _gives_up(dear, 8.0))
     solution = solve(_two_nodes())
     assert solution.objective == 8 and not solution.proved
     assert "at most 3 variables" in str(solution.stats["milp_status"])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from shardprop.errors import ShardpropError
-from shardprop.graph import InfeasibleError, Problem, solve
+from shardprop.planning.graph import InfeasibleError, Problem, solve
 
 INF = math.inf
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shardprop.graph import Problem, solve
-from shardprop.graph.answer import Answer
-from shardprop.graph.progress import line
+from shardprop.planning.graph import Problem, solve
+from shardprop.planning.graph.answer import Answer
+from shardprop.planning.graph.progress import line
 
 
 def _one_node() -> Problem:
@@ -27,14 +27,14 @@ def _reports(problem: Any, limit: float, gap: float, state: Any, progress: Any) 
 
 
 def test_a_function_gets_what_the_solver_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardprop.graph.solving.solve_core", _reports)
+    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", _reports)
     seen: list[tuple[float, int, float, float]] = []
     solve(_one_node(), progress=lambda *state: seen.append(state))
     assert seen == [(0.5, 3, -1.0, math.inf)]
 
 
 def test_an_error_of_the_function_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardprop.graph.solving.solve_core", _reports)
+    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", _reports)
 
     def fails(*_: object) -> None:
         raise KeyError("mine")
@@ -46,7 +46,7 @@ def test_an_error_of_the_function_arrives(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_display_leaves_stdout_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("shardprop.graph.solving.solve_core", _reports)
+    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", _reports)
     assert solve(_one_node(), progress=True).objective == 1.0
     assert capsys.readouterr().out == ""
 

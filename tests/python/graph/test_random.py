@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from shardprop.graph import InfeasibleError, Problem, solve
+from shardprop.planning.graph import InfeasibleError, Problem, solve
 
 from .drawn import Drawn, drawn
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from shardprop.graph import InfeasibleError, Problem, solve
+from shardprop.planning.graph import InfeasibleError, Problem, solve
 
 from .drawn import Drawn, drawn
 

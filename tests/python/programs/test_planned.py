@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from shardprop import graph
+from shardprop.planning import graph
 
 from ..capture.models import Habits, Transformer
 from .pool import Pool

@@ -13,7 +13,7 @@ from torch.distributed.tensor._utils import _compute_local_shape_and_global_offs
 from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
-from shardprop.full_mesh.local_shapes import largest_shard
+from shardprop.planning.strategies.local_shapes import largest_shard
 
 from .oracle import meta_of
 

@@ -1,0 +1,165 @@
+"""A model captured: traced, with the strategies of its ops and the problem that they make."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..._torch import DeviceMesh, Placement
+from ...cost.compute import ComputeCost
+from ...errors import ShardpropError
+from ...propagation.policy_settings import TopologyLike, exact_planner
+from ...redistribution.optimal_planner import ExactPlanner
+from ...support.numbers import is_finite_number
+from ..graph.problem import Problem
+from ..graph.solution import Solution
+from ..graph.solving import solve
+from .building import build
+from .candidates import CandidatesOf
+from .cpu_attention import register_cpu_attention
+from .labelled import Labelled
+from .model_plan import ModelPlan
+from .program import Program
+from .reading import read
+from .tracing import trace
+from .user_constraints import Wishes
+
+__all__ = ["Capture", "capture"]
+
+
+@dataclass
+class Capture:
+    """A model as a problem.
+
+    Attributes:
+        program: The forward and backward pass.
+        problem: One label for each of its nodes; add to it what else must hold.
+        mesh: The mesh it is planned for.
+        without_rule: Per op that has no strategies, and so runs on whole tensors, why.
+        seconds: How long each part of the capture took.
+        labelled: What each label of a node stands for.
+    """
+
+    program: Program
+    problem: Problem
+    mesh: DeviceMesh
+    without_rule: dict[str, str]
+    seconds: dict[str, float]
+    labelled: Labelled = field(repr=False)
+    _planner: ExactPlanner = field(repr=False)
+
+    def solve(self, *, time_limit: float | None = 60.0, **settings: Any) -> ModelPlan:
+        """The best plan, with a proof unless the time limit comes first.
+
+        Args:
+            time_limit: Seconds; None for as long as it takes. When it is over, the best plan so far
+                is returned; how far it may be from the best is in `ModelPlan.solution`.
+            **settings: Others of `shardprop.graph.solve`.
+
+        Raises:
+            InfeasibleError: no plan does what was wished.
+            ShardpropError: as `shardprop.graph.solve`.
+        """
+        return self.plan(solve(self.problem, time_limit=time_limit, **settings))
+
+    def plan(self, solution: Solution) -> ModelPlan:
+        """What a solution of the problem means for the model."""
+        return ModelPlan(solution, self.problem, self.labelled, self._planner)
+
+
+def capture(
+    model: nn.Module,
+    example_inputs: Sequence[Any],
+    mesh: DeviceMesh,
+    *,
+    topology: TopologyLike,
+    example_kwargs: Mapping[str, Any] | None = None,
+    inputs: Sequence[Sequence[Placement] | None] | None = None,
+    outputs: Sequence[Sequence[Placement] | None] | None = None,
+    parameters: Mapping[str, Sequence[Placement]] | None = None,
+    parameter_memory: float | None = None,
+    strided: bool = True,
+    backward: bool = True,
+    device: str | None = None,
+) -> Capture:
+    """Trace a model and build the problem of sharding it, without running anything.
+
+    Args:
+        model: On any device, ``meta`` too.
+        example_inputs: What it is called with; tensors of the whole (not of one rank), on any
+            device: only shapes and dtypes are read.
+        mesh: On which mesh to plan. Only its shape matters, and which of its dims are flattened:
+            planning communicates nothing.
+        topology: What collectives, local work and ops cost, as `shardprop.enable` takes it; it has
+            to say what ops cost (its part ``compute``).
+        example_kwargs: What it is called with by name.
+        inputs: Per tensor among the inputs its placements, or None for any.
+        outputs: Per tensor among the outputs, likewise. Its gradient lies like it.
+        parameters: Placements by name or pattern (``layers.*.weight``).
+        parameter_memory: Bytes of parameters that a rank may hold.
+        strided: Consider strategies with `_StridedShard`.
+        backward: Plan the backward pass as well.
+        device: The type of device to trace for; None: that of the mesh where it is there, else
+            ``cpu``. It decides which kernel attention takes. torch has no rule for that of the CPU:
+            where the model comes to it, ours is registered, as by `register_single_dim_rule`.
+
+    Raises:
+        ShardpropError: the model writes into its tensors, no output has a gradient, the topology
+            has a fault or no part ``compute``, or a wish fits no tensor.
+        Exception: what the model raises.
+    """
+    began = time.perf_counter()
+    seconds: dict[str, float] = {}
+
+    def passed(part: str) -> None:
+        nonlocal began
+        now = time.perf_counter()
+        seconds[part], began = now - began, now
+
+    _check(model, example_inputs, mesh, parameter_memory)
+    planner = exact_planner(topology)
+    compute = ComputeCost(planner.topology)
+    kind = device or _traceable(mesh.device_type)
+    program = read(trace(model, example_inputs, example_kwargs or {}, kind, backward))
+    passed("trace")
+    register_cpu_attention(node.op for node in program.nodes)
+    finder = CandidatesOf(program, mesh, compute, strided)
+    labelled = Labelled(program, finder.all(), finder.layouts, mesh)
+    passed("strategies")
+    wishes = Wishes(inputs, outputs, parameters, parameter_memory)
+    problem = build(labelled, planner, wishes)
+    passed("prices")
+    return Capture(
+        program,
+        problem,
+        mesh,
+        finder.without_rule,
+        seconds,
+        labelled,
+        planner,
+    )
+
+
+def _check(model: object, inputs: object, mesh: object, memory: object) -> None:
+    if not isinstance(model, nn.Module):
+        raise ShardpropError(f"model: Expected an nn.Module, got a {type(model).__name__}.")
+    if not isinstance(inputs, (list, tuple)):
+        raise ShardpropError(
+            f"example_inputs: Expected a tuple of arguments, got a {type(inputs).__name__}."
+        )
+    if not isinstance(mesh, DeviceMesh):
+        raise ShardpropError(f"mesh: Expected a DeviceMesh, got a {type(mesh).__name__}.")
+    if memory is not None and not (is_finite_number(memory) and memory > 0):
+        raise ShardpropError(f"parameter_memory: Expected bytes above 0, got {memory!r}.")
+
+
+def _traceable(device_type: str) -> str:
+    """Fake tensors of a device that is not there cannot be called."""
+    if device_type == "cuda" and not torch.cuda.is_available():
+        return "cpu"
+    return device_type

@@ -1,0 +1,125 @@
+"""A model's forward and backward pass as a list of nodes: what a plan is made for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ..._torch import OpOverload, TensorMeta
+
+__all__ = ["Node", "Program", "Ref", "fill", "refs"]
+
+
+@dataclass(frozen=True)
+class Ref:
+    """One tensor: an output of a node.
+
+    Attributes:
+        node: The node's index in the program.
+        output: Which of its outputs.
+    """
+
+    node: int
+    output: int = 0
+
+
+@dataclass(frozen=True)
+class Node:
+    """An op, or a tensor that enters or leaves the program.
+
+    Attributes:
+        index: Its place in the program.
+        name: Unique.
+        kind: ``parameter``, ``buffer``, ``input``, ``tangent`` (the gradient of an output),
+            ``constant``, ``op``, ``output`` or ``gradient`` (of a parameter).
+        module: The path of the module it belongs to; empty for the model itself.
+        outputs: Metadata of its outputs, None for one that is absent. An ``output`` or
+            ``gradient`` has the tensor that leaves.
+        op: The overload; None where `kind` is not ``op``.
+        args: Its arguments, with `Ref` in place of tensors; of an ``output`` or ``gradient`` the
+            tensor that leaves.
+        kwargs: Its keyword arguments, likewise.
+        backward: Is it part of the backward pass?
+    """
+
+    index: int
+    name: str
+    kind: str
+    module: str
+    outputs: tuple[TensorMeta | None, ...]
+    op: OpOverload | None = None
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    backward: bool = False
+
+    @property
+    def operands(self) -> list[Ref]:
+        """The tensors among the arguments, then the keyword arguments."""
+        return [*refs(self.args), *refs(self.kwargs)]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A traced model.
+
+    Attributes:
+        nodes: Every node after those whose outputs it reads.
+        parameters: Per name the node of the parameter.
+        buffers: Per name the node of the buffer.
+        inputs: Per tensor among the inputs, flattened, its node.
+        outputs: Per tensor among the outputs, flattened, its ``output`` node.
+        tangents: Per output that has a gradient: its ``output`` node, and that of the gradient.
+        gradients: Per parameter that gets one, the ``gradient`` node.
+    """
+
+    nodes: tuple[Node, ...]
+    parameters: dict[str, int]
+    buffers: dict[str, int]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    tangents: tuple[tuple[int, int], ...]
+    gradients: dict[str, int]
+
+    @cached_property
+    def constants(self) -> frozenset[int]:
+        """The nodes that no tensor of the model or of its inputs has a part in: the same on every
+        rank, and not distributed."""
+        found: set[int] = set()
+        for node in self.nodes:
+            if node.kind == "constant" or (
+                node.op is not None and all(ref.node in found for ref in node.operands)
+            ):
+                found.add(node.index)
+        return frozenset(found)
+
+    def meta(self, ref: Ref) -> TensorMeta:
+        """Metadata of a tensor that exists."""
+        meta = self.nodes[ref.node].outputs[ref.output]
+        if meta is None:
+            raise LookupError(f"output {ref.output} of {self.nodes[ref.node].name} is absent")
+        return meta
+
+
+def refs(item: Any) -> list[Ref]:
+    """All `Ref` in an argument, in order."""
+    if isinstance(item, Ref):
+        return [item]
+    if isinstance(item, (list, tuple)):
+        return [ref for part in item for ref in refs(part)]
+    if isinstance(item, dict):
+        return [ref for part in item.values() for ref in refs(part)]
+    return []
+
+
+def fill(item: Any, of: Callable[[Ref], Any]) -> Any:
+    """An argument with what `of` gives in place of each `Ref`."""
+    if isinstance(item, Ref):
+        return of(item)
+    if isinstance(item, dict):
+        return {name: fill(part, of) for name, part in item.items()}
+    if isinstance(item, (list, tuple)):
+        filled: Sequence[Any] = [fill(part, of) for part in item]
+        return filled if isinstance(item, list) else tuple(filled)
+    return item

@@ -1,0 +1,168 @@
+"""What was traced, read as a `Program`."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch import fx
+
+from ..._torch import OpOverload, TensorMeta, function_schema
+from ...errors import ShardpropError
+from .program import Node, Program, Ref, refs
+from .tracing import Traced
+
+__all__ = ["TRANSPARENT", "read"]
+
+# What these return is their operand.
+TRANSPARENT = frozenset(
+    {torch.ops.aten.detach.default, torch.ops.aten.alias.default, torch.ops.aten.lift_fresh.default}
+)
+
+
+def read(traced: Traced) -> Program:
+    """The program of a trace.
+
+    Raises:
+        ShardpropError: the model writes into its inputs, parameters or buffers.
+    """
+    return _Reader(traced).program()
+
+
+class _Reader:
+    def __init__(self, traced: Traced) -> None:
+        self._traced = traced
+        self._nodes: list[Node] = []
+        self._names: set[str] = set()
+        # What each node of the graph stands for: a Ref, or a tuple of them.
+        self._values: dict[fx.Node, Any] = {}
+
+    def program(self) -> Program:
+        traced = self._traced
+        graph_nodes = list(traced.graph.nodes)
+        entering = [node for node in graph_nodes if node.op == "placeholder"]
+        counts = [
+            ("parameter", len(traced.parameters)),
+            ("buffer", len(traced.buffers)),
+            ("input", traced.inputs),
+            ("tangent", len(traced.tangents)),
+        ]
+        kinds = [kind for kind, count in counts for _ in range(count)]
+        names = [*traced.parameters, *traced.buffers]
+        by_kind: dict[str, list[int]] = {kind: [] for kind, _ in counts}
+        for place, (node, kind) in enumerate(zip(entering, kinds, strict=True)):
+            name = names[place] if place < len(names) else f"{kind}_{len(by_kind[kind])}"
+            module = name.rpartition(".")[0] if place < len(names) else ""
+            by_kind[kind].append(self._enter(node, name, kind, module))
+        for node in graph_nodes:
+            if node.op == "get_attr":
+                self._enter(node, node.name, "constant", traced.modules[node])
+            elif node.op == "call_function":
+                self._call(node)
+        leaving: Any = traced.graph.output_node().args[0]
+        count = len(leaving) - len(traced.parameters) * bool(traced.tangents)
+        outputs = [
+            self._leave(self._values[node], f"output_{i}", "output", "")
+            for i, node in enumerate(leaving[:count])
+        ]
+        gradients = {
+            name: self._leave(
+                self._values[node], f"gradient of {name}", "gradient", name.rpartition(".")[0]
+            )
+            for name, node in zip(traced.parameters, leaving[count:], strict=False)
+            if node is not None
+        }
+        return Program(
+            nodes=tuple(self._nodes),
+            parameters=dict(zip(traced.parameters, by_kind["parameter"], strict=True)),
+            buffers=dict(zip(traced.buffers, by_kind["buffer"], strict=True)),
+            inputs=tuple(by_kind["input"]),
+            outputs=tuple(outputs),
+            tangents=tuple(
+                (outputs[i], node)
+                for i, node in zip(traced.tangents, by_kind["tangent"], strict=True)
+            ),
+            gradients=gradients,
+        )
+
+    def _add(self, name: str, kind: str, module: str, **rest: Any) -> int:
+        index = len(self._nodes)
+        # A parameter may be called like an op of the graph, or like the first input.
+        while name in self._names:
+            name += "'"
+        self._names.add(name)
+        self._nodes.append(Node(index, name, kind, module, **rest))
+        return index
+
+    def _enter(self, node: fx.Node, name: str, kind: str, module: str) -> int:
+        index = self._add(name, kind, module, outputs=(_meta(node),), backward=kind == "tangent")
+        self._values[node] = Ref(index)
+        return index
+
+    def _leave(self, ref: Ref, name: str, kind: str, module: str) -> int:
+        source = self._nodes[ref.node]
+        return self._add(
+            name,
+            kind,
+            module,
+            outputs=(source.outputs[ref.output],),
+            args=(ref,),
+            backward=kind == "gradient",
+        )
+
+    def _call(self, node: fx.Node) -> None:
+        op: Any = node.target
+        args, kwargs = self._filled(node.args), self._filled(node.kwargs)
+        if op is operator.getitem:
+            values, place = args
+            self._values[node] = values[place]
+            return
+        if op in TRANSPARENT:
+            self._values[node] = args[0]
+            return
+        if not isinstance(op, OpOverload):
+            self._values[node] = None  # of no tensors
+            return
+        if function_schema(op).is_mutable:
+            written = next((self._nodes[ref.node] for ref in refs(args)), None)
+            raise ShardpropError(
+                "Expected a model that writes into none of its inputs, parameters and buffers, got "
+                f"one that writes into {written.kind if written else 'a tensor'} "
+                f"{written.name if written else ''!r} ({op})."
+            )
+        value: Any = node.meta.get("val")
+        listed = isinstance(value, (list, tuple)) or not function_schema(op).returns
+        metas = tuple(map(_as_meta, (value or ()) if listed else [value]))
+        index = self._add(
+            node.name,
+            "op",
+            self._traced.modules[node],
+            outputs=metas,
+            op=op,
+            args=args,
+            kwargs=kwargs,
+            backward=node in self._traced.backward,
+        )
+        refs_out = tuple(Ref(index, i) for i in range(len(metas)))
+        self._values[node] = refs_out if listed else refs_out[0]
+
+    def _filled(self, item: Any) -> Any:
+        if isinstance(item, fx.Node):
+            return self._values[item]
+        if isinstance(item, dict):
+            return {name: self._filled(part) for name, part in item.items()}
+        if isinstance(item, (list, tuple)):
+            parts = [self._filled(part) for part in item]
+            return parts if isinstance(item, list) else tuple(parts)
+        return item
+
+
+def _meta(node: fx.Node) -> TensorMeta | None:
+    return _as_meta(node.meta.get("val"))
+
+
+def _as_meta(value: Any) -> TensorMeta | None:
+    if not isinstance(value, torch.Tensor):
+        return None
+    return TensorMeta(value.shape, value.stride(), value.dtype)

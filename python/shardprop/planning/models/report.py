@@ -1,0 +1,203 @@
+"""What a plan does in each module, and what it costs beside well-known ways to shard."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..._torch import Placement
+from ...model.placements import has_strided
+from .moves import Volume, volume
+
+if TYPE_CHECKING:
+    from .model_plan import ModelPlan
+
+__all__ = ["ModuleCosts", "PlanReport", "costs_by_module", "report_of"]
+
+
+@dataclass
+class ModuleCosts:
+    """What happens in one module; a redistribution belongs to the op that reads the tensor.
+
+    Attributes:
+        compute_us: Microseconds of its ops.
+        redistribute_us: Microseconds of its redistributions.
+        volume: Their number, collectives and bytes sent by a rank.
+        parameters: Placements of the parameters that are its own, by name.
+        strided: How many of its tensors lie in a `_StridedShard`.
+    """
+
+    compute_us: float = 0.0
+    redistribute_us: float = 0.0
+    volume: Volume = field(default_factory=Volume)
+    parameters: dict[str, tuple[Placement, ...]] = field(default_factory=dict)
+    strided: int = 0
+
+    @property
+    def us(self) -> float:
+        """Microseconds in all."""
+        return self.compute_us + self.redistribute_us
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """A plan by module, beside baselines under the same cost model.
+
+    Attributes:
+        modules: By path, in the order of the program.
+        cost_us: Microseconds of the plan.
+        lower_bound_us: No plan costs less.
+        proved: Is the plan proved to be the cheapest?
+        baselines: Per way to shard the microseconds by module; None where it has no plan.
+        why_not: Per way to shard without a plan, why.
+    """
+
+    modules: dict[str, ModuleCosts]
+    cost_us: float
+    lower_bound_us: float
+    proved: bool
+    baselines: dict[str, dict[str, float] | None]
+    why_not: dict[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """What `json.dump` takes."""
+        modules = {
+            path: {
+                **{name: value for name, value in asdict(costs).items() if name != "parameters"},
+                "parameters": {name: list(map(str, p)) for name, p in costs.parameters.items()},
+            }
+            for path, costs in self.modules.items()
+        }
+        return {
+            "cost_us": self.cost_us,
+            "lower_bound_us": self.lower_bound_us,
+            "proved": self.proved,
+            "modules": modules,
+            "baselines": {
+                name: None if costs is None else {"us": sum(costs.values()), "modules": costs}
+                for name, costs in self.baselines.items()
+            },
+            "why_not": self.why_not,
+        }
+
+    def __str__(self) -> str:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("module")
+        table.add_column("parameters")
+        for name in (
+            "us",
+            "compute",
+            "moving",
+            "collectives",
+            "MB sent",
+            "strided",
+            *self.baselines,
+        ):
+            table.add_column(name, justify="right")
+        for path, costs in self.modules.items():
+            table.add_row(path or "(model)", _placed(costs), *_figures(costs), *self._beside(path))
+        total = ModuleCosts()
+        for costs in self.modules.values():
+            total.compute_us += costs.compute_us
+            total.redistribute_us += costs.redistribute_us
+            total.volume.add(costs.volume)
+            total.strided += costs.strided
+        table.add_row("in all", "", *_figures(total), *self._beside(None), style="bold")
+        out = io.StringIO()
+        Console(file=out, width=200, highlight=False, color_system=None).print(table)
+        out.write(self._verdict())
+        return out.getvalue()
+
+    def _beside(self, path: str | None) -> list[str]:
+        """Microseconds of each baseline in a module; None: in all."""
+        return [
+            "-"
+            if costs is None
+            else f"{sum(costs.values()) if path is None else costs.get(path, 0.0):.0f}"
+            for costs in self.baselines.values()
+        ]
+
+    def _verdict(self) -> str:
+        proof = (
+            "no plan costs less"
+            if self.proved
+            else f"no plan costs less than {self.lower_bound_us:.1f} us"
+        )
+        lines = [f"{self.cost_us:.1f} us; {proof} under this cost model."]
+        lines += [f"{name}: no plan: {why}" for name, why in self.why_not.items()]
+        return "\n".join(lines)
+
+
+def _placed(costs: ModuleCosts) -> str:
+    return ", ".join(
+        f"{name} {''.join(map(str, placements))}" for name, placements in costs.parameters.items()
+    )
+
+
+def _figures(costs: ModuleCosts) -> list[str]:
+    return [
+        f"{costs.us:.0f}",
+        f"{costs.compute_us:.0f}",
+        f"{costs.redistribute_us:.0f}",
+        str(costs.volume.collectives),
+        f"{costs.volume.wire_bytes / 1e6:.1f}",
+        str(costs.strided),
+    ]
+
+
+def costs_by_module(plan: ModelPlan, depth: int | None) -> dict[str, ModuleCosts]:
+    """The costs of a plan by the path of the module, cut at `depth` names; None: not cut."""
+    program = plan.program
+    modules: dict[str, ModuleCosts] = {}
+
+    def of(path: str) -> ModuleCosts:
+        return modules.setdefault(_cut(path, depth), ModuleCosts())
+
+    for node, us in zip(program.nodes, plan.compute_us, strict=True):
+        if node.op is not None:
+            costs = of(node.module)
+            costs.compute_us += float(us)
+            costs.strided += sum(_is_strided(placements) for placements in plan.given(node.index))
+    for moved in plan.redistributions:
+        costs = of(program.nodes[moved.consumer].module)
+        costs.redistribute_us += moved.us
+        costs.volume.add(volume(moved.steps))
+    placed = plan.placements().parameters
+    for name, placements in placed.items():
+        path = name.rpartition(".")[0]
+        own = _cut(path, depth)
+        shown = name[len(own) + 1 :] if own else name
+        of(path).parameters[shown] = placements
+    return modules
+
+
+def _is_strided(placements: Sequence[Placement] | None) -> bool:
+    return placements is not None and has_strided(placements)
+
+
+def _cut(path: str, depth: int | None) -> str:
+    return path if depth is None else ".".join(path.split(".")[:depth])
+
+
+def report_of(
+    plan: ModelPlan, others: dict[str, ModelPlan | None], why_not: dict[str, str], depth: int | None
+) -> PlanReport:
+    """The report of a plan beside others of the same program."""
+    return PlanReport(
+        modules=costs_by_module(plan, depth),
+        cost_us=plan.cost_us,
+        lower_bound_us=plan.solution.lower_bound,
+        proved=plan.solution.proved,
+        baselines={
+            name: None
+            if other is None
+            else {path: costs.us for path, costs in costs_by_module(other, depth).items()}
+            for name, other in others.items()
+        },
+        why_not=why_not,
+    )

@@ -1,0 +1,32 @@
+"""A call for which a decomposition gives the rows of all placements that its operands may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..._torch import OpSchema, Placement, Replicate, Shard, StridedShard
+from ...model.specs import make_spec
+from .call_template import Given, Layout
+
+__all__ = ["schema_of_sources"]
+
+
+def schema_of_sources(given: Given, sources: Sequence[Sequence[Layout]], strided: bool) -> OpSchema:
+    """A call whose operands have any of the placements of their sources.
+
+    A decomposition is tried with the placements that operands have on whichever mesh dim, each by
+    itself, so that a spec may have more of them than there are mesh dims.
+    """
+    tried: list[tuple[Placement, ...]] = []
+    for layouts, meta in zip(sources, given.operand_metas, strict=True):
+        found: dict[Placement, None] = {Replicate(): None}
+        if len(meta.shape):  # a plain shard of one tensor dim stands for those of all
+            found[Shard(0)] = None
+        for layout in layouts:
+            found.update(dict.fromkeys(layout))
+        tried.append(tuple(p for p in found if strided or not isinstance(p, StridedShard)))
+    specs = [
+        make_spec(given.mesh, placements, spec.tensor_meta, strided_is_order=False)
+        for placements, spec in zip(given.in_walk(tried), given.replicated_specs(), strict=True)
+    ]
+    return given.schema(specs)
