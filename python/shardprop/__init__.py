@@ -59,9 +59,10 @@ if TYPE_CHECKING:
     from .cost.calibration import Settings as CalibrationSettings
     from .cost.topology import CallbackTopology, Topology, TorchTopology, load_topology
     from .errors import ShardpropError
-    from .explanation import Explanation, explain
+    from .inspection.explanation import Explanation, explain
+    from .inspection.pictures import plot_layout
+    from .inspection.tracing import Trace, trace
     from .model.plan_steps import Layout, Step
-    from .pictures import plot_layout
     from .planning import graph
     from .planning.strategies import LayoutTable, Strategies, Strategy, strategies
     from .propagation.propagator import (
@@ -85,7 +86,6 @@ if TYPE_CHECKING:
     )
     from .support.build_info import build_config
     from .support.stats import Stats
-    from .tracing import Trace, trace
 else:
     # Where each name is: loaded when it is first asked for, so that a program loads what it uses.
     _HOMES = {
@@ -95,9 +95,9 @@ else:
         "support.stats": "Stats",
         "errors": "ShardpropError",
         "redistribution.optimal_planner": "ExactPlanner",
-        "explanation": "Explanation explain",
+        "inspection.explanation": "Explanation explain",
         "planning.strategies": "LayoutTable Strategies Strategy strategies",
-        "pictures": "plot_layout",
+        "inspection.pictures": "plot_layout",
         "rules.placeholder": "ShardingPlaceholder",
         "model.plan_steps": "Layout Step",
         "propagation.propagator": (
@@ -107,7 +107,7 @@ else:
         "redistribution.plan": "Plan",
         "rules.registration": "register_rule register_single_dim_rule temporary_rules unregister",
         "cost.topology": "CallbackTopology Topology TorchTopology load_topology",
-        "tracing": "Trace trace",
+        "inspection.tracing": "Trace trace",
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -66,7 +66,7 @@ def explain(
     - 1: the op has no decision on these operands; why not is printed
     - 2: the request makes no sense: an unknown op, an argument that cannot be read
     """
-    from ..explanation import explain as explain_decision
+    from ..inspection.explanation import explain as explain_decision
     from ..validate.files import import_file
     from .notation import arguments
     from .ranks import fake_mesh, fake_ranks, mesh_names, mesh_sizes

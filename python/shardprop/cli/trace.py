@@ -66,7 +66,7 @@ def trace(
     - 1: a report cannot be written, too
     - 2: the request makes no sense: no such script, an unknown policy
     """
-    from ..tracing import trace as tracing
+    from ..inspection.tracing import trace as tracing
     from .program import check_script, run_script, stdout_on_stderr
     from .ranks import fake_ranks as ranks_not_there
     from .ranks import keeping_the_group

@@ -15,8 +15,8 @@ from torch.distributed.tensor._op_schema import OpSchema
 
 import shardprop
 from shardprop import ShardpropError, _torch
-from shardprop.explanation.explaining import explain_schema
-from shardprop.explanation.model import DecisionExplanation
+from shardprop.inspection.explanation.explaining import explain_schema
+from shardprop.inspection.explanation.model import DecisionExplanation
 from shardprop.model.op_traits import op_facts
 from shardprop.model.operands import operands_of
 from shardprop.planning.strategies.table import Strategies, Strategy

@@ -15,7 +15,7 @@ from torch.distributed.tensor.experimental import implicit_replication
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import shardprop
-from shardprop.explanation.model import DecisionExplanation
+from shardprop.inspection.explanation.model import DecisionExplanation
 from shardprop.model.operands import operands_of
 from shardprop.propagation import observers
 from shardprop.propagation.answer import output_placements

@@ -8,7 +8,7 @@ import torch
 from torch.distributed.tensor import Partial
 
 import shardprop
-from shardprop.explanation import Explanation
+from shardprop.inspection.explanation import Explanation
 
 from ..specs import SS, P, R, S, spec_of
 from .meshes import named_mesh

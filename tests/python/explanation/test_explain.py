@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.experimental import register_sharding
 
 import shardprop
-from shardprop.explanation import DecisionExplanation, Explanation, explain_schema
+from shardprop.inspection.explanation import DecisionExplanation, Explanation, explain_schema
 from shardprop.rules.torch_registry import op_schema
 
 from .. import symbolic
@@ -307,7 +307,7 @@ def test_where_outputs_are_weighed_the_operands_alone_are_not_said_to_decide(of_
 
 def test_strategies_of_equal_cost_are_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under policy "optimal", too, where only some are listed."""
-    monkeypatch.setattr("shardprop.explanation.explaining._MOST_SEARCHED", 2)
+    monkeypatch.setattr("shardprop.inspection.explanation.explaining._MOST_SEARCHED", 2)
     mesh = named_mesh(dp=2, tp=4)
     x, w = spec_of(mesh, (64, 64), (R, R)), spec_of(mesh, (64, 64), (R, S(0)))
     schema = op_schema(aten.mm.default, (x, w), {})
@@ -321,7 +321,7 @@ def test_strategies_of_equal_cost_are_all_counted(monkeypatch: pytest.MonkeyPatc
 
 def test_of_too_many_strategies_only_the_winner_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     mesh = named_mesh(tp=4)
-    monkeypatch.setattr("shardprop.explanation.by_rows._MOST_REPRICED", 2)
+    monkeypatch.setattr("shardprop.inspection.explanation.by_rows._MOST_REPRICED", 2)
     with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
         found = explained(
             aten.mm.default, spec_of(mesh, (64, 64), (S(0),)), spec_of(mesh, (64, 64), (S(0),))

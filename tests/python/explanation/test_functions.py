@@ -334,7 +334,7 @@ def test_what_cannot_be_called_is_refused() -> None:
 
 def test_importing_shardprop_imports_no_explanation() -> None:
     program = (
-        "import sys, shardprop; assert 'shardprop.explanation' not in sys.modules; "
-        "shardprop.explain; assert 'shardprop.explanation' in sys.modules"
+        "import sys, shardprop; assert 'shardprop.inspection.explanation' not in sys.modules; "
+        "shardprop.explain; assert 'shardprop.inspection.explanation' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

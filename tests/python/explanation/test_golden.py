@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from shardprop import _torch
-from shardprop.explanation import Explanation
+from shardprop.inspection.explanation import Explanation
 
 from .golden_cases import CASES
 from .schema import validate

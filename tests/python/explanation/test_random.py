@@ -10,7 +10,7 @@ import pytest
 from torch._subclasses import FakeTensorMode
 
 import shardprop
-from shardprop.explanation import DecisionExplanation, Explanation, explain_schema
+from shardprop.inspection.explanation import DecisionExplanation, Explanation, explain_schema
 from shardprop.propagation.propagator import propagate_sharding
 
 from ..optimal.random_decisions import random_decisions

@@ -14,7 +14,7 @@ import pytest
 
 import shardprop
 from shardprop import ShardpropError
-from shardprop.html_report import page
+from shardprop.inspection.html_report import page
 
 from .sample import HOSTILE, decision, large, place, redistribution, small, trace_of
 
@@ -213,7 +213,7 @@ def test_an_empty_trace_has_a_page() -> None:
     [
         ([], "'list'"),
         ({}, "None"),
-        ({"schema": "shardprop/explanation/1"}, "'shardprop/explanation/1'"),
+        ({"schema": "shardprop/inspection/explanation/1"}, "'shardprop/inspection/explanation/1'"),
         ({"schema": "shardprop/trace/1"}, "one with a fault: KeyError at 'places'"),
     ],
     ids=["no document", "no schema", "another schema", "a part is missing"],

@@ -17,7 +17,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 import shardprop
 from shardprop import ShardpropError
-from shardprop.tracing import Trace
+from shardprop.inspection.tracing import Trace
 
 from ..specs import P, R, S
 from .models import Block, Model, batch, dtensor, line_of
@@ -207,9 +207,9 @@ def test_a_notebook_shows_the_text(trace: Trace) -> None:
 def test_the_page_is_made_of_the_document(
     trace: Trace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    made = types.ModuleType("shardprop.html_report")
+    made = types.ModuleType("shardprop.inspection.html_report")
     made.page = lambda document: f"<html>{document['schema']}ü"  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "shardprop.html_report", made)
+    monkeypatch.setitem(sys.modules, "shardprop.inspection.html_report", made)
     assert trace.to_html() == "<html>shardprop/trace/1ü"
     trace.save_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == trace.to_html()
@@ -218,10 +218,10 @@ def test_the_page_is_made_of_the_document(
 def test_a_decision_is_explained_by_its_question(
     trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = types.ModuleType("shardprop.explanation")
+    made = types.ModuleType("shardprop.inspection.explanation")
     made.explain_schema = lambda schema: schema  # type: ignore[attr-defined]
     made.Explanation = lambda of, decisions: (of, *decisions)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "shardprop.explanation", made)
+    monkeypatch.setitem(sys.modules, "shardprop.inspection.explanation", made)
     first, last = trace.decisions[0], trace.decisions[-1]
     assert trace.explain(0) == (first.op, first.schema)
     assert trace.explain(last) == trace.explain(-1) == (last.op, last.schema)
@@ -246,7 +246,7 @@ def test_a_plan_that_cannot_be_shown_says_why(mesh_of: MeshOf) -> None:
     (moved,) = found.redistributions
     elsewhere = dataclasses.replace(
         moved,
-        dst=shardprop.tracing.plans.DTensorSpec(
+        dst=shardprop.inspection.tracing.plans.DTensorSpec(
             mesh_of(4), (R,), tensor_meta=moved.dst.tensor_meta
         ),
     )

@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.utils.checkpoint import checkpoint
 
 import shardprop
-from shardprop.tracing import Trace
+from shardprop.inspection.tracing import Trace
 
 from ..specs import S
 from .models import Block, Model, batch, dtensor, line_of

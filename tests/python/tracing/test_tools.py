@@ -178,10 +178,11 @@ def test_comm_debug_mode_counts_the_same_beside_a_trace(mesh_of: MeshOf) -> None
 def test_importing_shardprop_loads_no_tracing() -> None:
     _run(
         "import shardprop, sys\n"
-        "loaded = [name for name in sys.modules if name.startswith('shardprop.tracing')]\n"
+        "package = 'shardprop.inspection.tracing'\n"
+        "loaded = [name for name in sys.modules if name.startswith(package)]\n"
         "assert loaded == [], loaded\n"
         "assert callable(shardprop.trace)\n"
-        "assert 'shardprop.tracing' in sys.modules\n"
+        "assert 'shardprop.inspection.tracing' in sys.modules\n"
     )
 
 

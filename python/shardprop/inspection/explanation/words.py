@@ -1,0 +1,93 @@
+"""Placements, mesh dims and prices in words."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from ..._torch import DeviceMesh, DTensorSpec, Placement, Replicate, Shard
+from ...model.plan_steps import Layout
+from ...redistribution.hook import layout_text
+
+__all__ = [
+    "dim_names",
+    "dtype_text",
+    "listed",
+    "named_dim",
+    "place_as",
+    "placement_text",
+    "placements_text",
+    "spec_text",
+    "us_text",
+]
+
+# A mask's shape, which is that of the tensor.
+_MASK = re.compile(r"MaskP\((\w+), torch\.Size\(\[[^\]]*\]\), \d+\)")
+
+
+def dim_names(mesh: DeviceMesh) -> tuple[str, ...]:
+    """Names of mesh dims; their numbers where they have none."""
+    return mesh.mesh_dim_names or tuple(map(str, range(mesh.ndim)))
+
+
+def named_dim(name: str) -> str:
+    """A mesh dim in a sentence; a number alone would say nothing."""
+    return f"mesh dim {name}" if name.isdecimal() else name
+
+
+def spec_text(spec: DTensorSpec) -> str:
+    """A layout in torch's short form, with the shard order where several mesh dims cut one dim."""
+    order = tuple((entry.tensor_dim, entry.mesh_dims) for entry in spec.shard_order or ())
+    return _without_shapes(layout_text(Layout(spec.placements, order)))
+
+
+def _without_shapes(text: str) -> str:
+    return _MASK.sub(r"MaskP(\1)", text)
+
+
+def placement_text(placement: Placement | None) -> str:
+    """One placement in torch's short form; ``-`` for an output that is absent."""
+    return "-" if placement is None else _without_shapes(str(placement))
+
+
+def placements_text(placements: Sequence[Placement | None] | None) -> str:
+    """Placements in torch's short form; ``-`` for an output that is absent."""
+    return "-" if placements is None else "".join(map(placement_text, placements))
+
+
+def dtype_text(dtype: object) -> str:
+    """``torch.float32`` as ``float32``."""
+    return str(dtype).removeprefix("torch.")
+
+
+def us_text(us: float) -> str:
+    """Microseconds with their unit."""
+    return "inf" if math.isinf(us) else f"{us:.1f} us"
+
+
+def listed(items: Sequence[object]) -> str:
+    """``a, b and c``."""
+    texts = [*map(str, items)]
+    return " and ".join([*([", ".join(texts[:-1])] if len(texts) > 1 else []), *texts[-1:]])
+
+
+def place_as(placements: Mapping[str, Placement], name: str) -> str:
+    """What to do to a tensor so that it has these placements, by names of mesh dims."""
+    dims_of: dict[str, list[str]] = {}
+    for mesh_dim, placement in placements.items():
+        dims_of.setdefault(_action(placement), []).append(f"`{mesh_dim}`")
+    parts: list[str] = []
+    for action, dims in dims_of.items():
+        subject = "it" if parts else f"`{name}`"
+        many = "s" if len(dims) > 1 else ""
+        parts.append(f"{action.format(subject)} mesh dim{many} {listed(dims)}")
+    return listed(parts)
+
+
+def _action(placement: Placement) -> str:
+    if isinstance(placement, Replicate):
+        return "replicate {} on"
+    if type(placement) is Shard:
+        return f"shard {{}} on dim {placement.dim} of"
+    return f"make {{}} {placement_text(placement)} on"

@@ -1,0 +1,104 @@
+"""The page: skeleton, style, script and data in one file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from importlib import resources
+from typing import Any
+
+from ...errors import ShardpropError
+from .document import document
+
+__all__ = ["page"]
+
+_SCHEMA = "shardprop/trace/1"
+_SCRIPTS = ("dom.js", "table.js", "timeline.js", "moves.js", "report.js")
+
+
+def page(trace: dict[str, Any], *, title: str = "shardprop trace") -> str:
+    """The report of a trace as one HTML file.
+
+    It asks the network for nothing, and its content security policy forbids it to; of scripts the
+    browser runs its own alone, by their hash. So it can be opened from a folder, sent, or kept.
+
+    Args:
+        trace: The document of the trace (`Trace.to_json`), of the schema ``shardprop/trace/1``.
+        title: The heading.
+
+    Raises:
+        ShardpropError: `trace` is no such document.
+    """
+    if not isinstance(trace, dict) or trace.get("schema") != _SCHEMA:
+        found = trace.get("schema") if isinstance(trace, dict) else type(trace).__name__
+        raise ShardpropError(
+            f"trace: Expected a document of the schema {_SCHEMA!r}, got {found!r}."
+        )
+    try:
+        data = document(trace)
+    except (KeyError, IndexError, TypeError) as error:
+        raise ShardpropError(
+            f"trace: Expected a document of the schema {_SCHEMA!r}, got one with a fault: "
+            f"{type(error).__name__} at {error}."
+        ) from error
+    style = _asset("report.css")
+    script = "\n".join(map(_asset, _SCRIPTS))
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            f"style-src '{_digest(style)}'",
+            f"script-src '{_digest(script)}'",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    parts = {
+        "csp": policy,
+        "title": html.escape(title),
+        "style": style,
+        "script": script,
+        "data": _embedded(data),
+    }
+    return _filled(_asset("report.html"), parts)
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _filled(skeleton: str, parts: dict[str, str]) -> str:
+    """The skeleton with each ``{name}`` replaced once; what is put in is not looked at again."""
+    filled = []
+    rest = skeleton
+    while rest:
+        at = min((found for name in parts if (found := rest.find(f"{{{name}}}")) >= 0), default=-1)
+        if at < 0:
+            break
+        name = rest[at + 1 : rest.index("}", at)]
+        filled += [rest[:at], parts[name]]
+        rest = rest[at + len(name) + 2 :]
+    return "".join([*filled, rest])
+
+
+def _embedded(data: dict[str, Any]) -> str:
+    """JSON that no HTML parser finds a tag in; what is not finite becomes null."""
+    text = json.dumps(_finite(data), separators=(",", ":"), allow_nan=False)
+    for mark in "<>&":
+        text = text.replace(mark, f"\\u{ord(mark):04x}")
+    return text
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value

@@ -1,0 +1,227 @@
+"""Which rank holds which block of a tensor.
+
+Plain numbers in, plain numbers out: no matplotlib, and nothing is asked of a process group, so the
+picture of a mesh can be drawn where there is no such mesh.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...errors import ShardpropError
+from ...model.placements import is_partial, is_shard, is_strided
+from ...model.plan_steps import Layout
+
+__all__ = ["Block", "Cut", "blocks", "cuts_of", "held_intervals"]
+
+# Half-open, [start, stop).
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One mesh dim cutting one tensor dim.
+
+    Attributes:
+        tensor_dim: What is cut.
+        mesh_dim: The ranks along it get one piece each, as `torch.chunk` makes them.
+        split_factor: Of a strided shard: the tensor dim is first chunked into so many parts, and
+            each rank gets its piece of every part. 1 for a plain shard.
+    """
+
+    tensor_dim: int
+    mesh_dim: int
+    split_factor: int = 1
+
+
+@dataclass(frozen=True)
+class Block:
+    """What one rank holds of a tensor.
+
+    Attributes:
+        rank: Its place among the ranks of the mesh, in row-major order of the coordinates.
+        coordinate: Its coordinate on each mesh dim.
+        intervals: Per tensor dim the half-open index ranges that it holds, ascending and apart
+            from each other: one under plain shards, several under a strided one, none where
+            there was nothing left for this rank.
+        copied_over: Mesh dims of size over 1 whose other ranks hold the same values.
+        pending_over: Mesh dims of size over 1 over which a Partial is still to be reduced; the rank
+            holds a contribution to the block, not its values.
+    """
+
+    rank: int
+    coordinate: tuple[int, ...]
+    intervals: tuple[tuple[Interval, ...], ...]
+    copied_over: tuple[int, ...]
+    pending_over: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the local tensor."""
+        return tuple(sum(stop - start for start, stop in dim) for dim in self.intervals)
+
+    @property
+    def empty(self) -> bool:
+        """Does the rank hold no element?"""
+        return 0 in self.shape
+
+    @property
+    def boxes(self) -> tuple[tuple[Interval, ...], ...]:
+        """The block as boxes, each with one range per tensor dim."""
+        return tuple(itertools.product(*self.intervals))
+
+
+def blocks(layout: Layout, shape: Sequence[int], mesh_shape: Sequence[int]) -> list[Block]:
+    """What each rank of a mesh holds of a tensor, in row-major order of the coordinates.
+
+    Pieces are those of `torch.chunk`, so the last ranks may hold less or nothing; the mesh dims
+    that cut one tensor dim do so in the order of `layout.shard_order`.
+
+    Args:
+        layout: Placements and shard order. With an empty shard order, or none for a tensor dim, its
+            mesh dims cut it from left to right.
+        shape: The shape of the whole tensor.
+        mesh_shape: How many ranks there are along each mesh dim.
+
+    Raises:
+        ShardpropError: another number of placements than of mesh dims, a tensor dim that is not
+            there, sizes that are no plain numbers, or a shard order of other cuts than those of
+            the placements.
+    """
+    sizes, ranks = _plain("shape", shape, 0), _plain("mesh_shape", mesh_shape, 1)
+    cuts = cuts_of(layout, len(sizes), ranks)
+    cutting = {cut.mesh_dim for cut in cuts}
+    active = [dim for dim in range(len(ranks)) if ranks[dim] > 1]
+    pending = tuple(dim for dim in active if is_partial(layout.placements[dim]))
+    copied = tuple(dim for dim in active if dim not in cutting and dim not in pending)
+    coordinates = itertools.product(*map(range, ranks))
+    return [
+        Block(rank, at, held_intervals(cuts, sizes, ranks, at), copied, pending)
+        for rank, at in enumerate(coordinates)
+    ]
+
+
+def cuts_of(layout: Layout, tensor_dims: int, mesh_shape: Sequence[int]) -> tuple[Cut, ...]:
+    """The cuts of a layout in the order in which they are made.
+
+    Args:
+        layout: As in `blocks`.
+        tensor_dims: How many dims the tensor has.
+        mesh_shape: As in `blocks`.
+
+    Raises:
+        ShardpropError: the layout does not fit the tensor, the mesh or itself.
+    """
+    placements = layout.placements
+    if len(placements) != len(mesh_shape):
+        raise ShardpropError(
+            f"layout: Expected a placement for each of {len(mesh_shape)} mesh dims, got "
+            f"{len(placements)}: {placements}."
+        )
+    cut_by: dict[int, list[int]] = {}
+    for mesh_dim, placement in enumerate(placements):
+        if is_shard(placement):
+            tensor_dim: int = placement.dim  # type: ignore[attr-defined]
+            if not 0 <= tensor_dim < tensor_dims:
+                raise ShardpropError(
+                    f"layout: Expected a shard of one of {tensor_dims} tensor dims, got "
+                    f"{placement} on mesh dim {mesh_dim}."
+                )
+            cut_by.setdefault(tensor_dim, []).append(mesh_dim)
+    orders = {dim: tuple(mesh_dims) for dim, mesh_dims in layout.shard_order}
+    for tensor_dim in orders.keys() - cut_by.keys():
+        raise ShardpropError(
+            f"layout: Expected an order of tensor dims that are sharded, got one of dim "
+            f"{tensor_dim}: {layout.shard_order}."
+        )
+    return tuple(
+        Cut(tensor_dim, mesh_dim, _split_factor(layout, mesh_dim))
+        for tensor_dim, mesh_dims in sorted(cut_by.items())
+        for mesh_dim in _ordered(tensor_dim, mesh_dims, orders.get(tensor_dim), mesh_shape)
+    )
+
+
+def _ordered(
+    tensor_dim: int, mesh_dims: list[int], order: tuple[int, ...] | None, mesh_shape: Sequence[int]
+) -> Sequence[int]:
+    if order is None:
+        return mesh_dims
+    # The core leaves mesh dims of size 1 out: they cut nothing.
+    cutting = {dim for dim in mesh_dims if mesh_shape[dim] > 1}
+    if len(set(order)) < len(order) or not cutting <= set(order) <= set(mesh_dims):
+        raise ShardpropError(
+            f"layout: Expected the order of mesh dims {sorted(cutting)} for tensor dim "
+            f"{tensor_dim}, got {order}."
+        )
+    return order
+
+
+def _split_factor(layout: Layout, mesh_dim: int) -> int:
+    placement = layout.placements[mesh_dim]
+    return int(placement.split_factor) if is_strided(placement) else 1  # type: ignore[attr-defined]
+
+
+def held_intervals(
+    cuts: Sequence[Cut], shape: Sequence[int], mesh_shape: Sequence[int], at: Sequence[int]
+) -> tuple[tuple[Interval, ...], ...]:
+    """Per tensor dim the index ranges that the rank at coordinate `at` holds after the cuts."""
+    held: list[list[Interval]] = [[(0, size)] if size else [] for size in shape]
+    for cut in cuts:
+        ranges = held[cut.tensor_dim]
+        size = sum(stop - start for start, stop in ranges)
+        held[cut.tensor_dim] = [
+            taken
+            for start, stop in _pieces(size, cut, mesh_shape[cut.mesh_dim], at[cut.mesh_dim])
+            for taken in _taken(ranges, start, stop)
+        ]
+    return tuple(tuple(_joined(ranges)) for ranges in held)
+
+
+def _pieces(size: int, cut: Cut, ranks: int, coordinate: int) -> list[Interval]:
+    """What a cut leaves of `size` elements to one rank: one range of each part."""
+    found = []
+    for part in range(cut.split_factor):
+        start, stop = _chunk(size, cut.split_factor, part)
+        first, last = _chunk(stop - start, ranks, coordinate)
+        if first < last:
+            found.append((start + first, start + last))
+    return found
+
+
+def _chunk(size: int, chunks: int, index: int) -> Interval:
+    """As `torch.chunk`: all of one length, but for the last of them."""
+    length = -(-size // chunks)
+    return min(length * index, size), min(length * (index + 1), size)
+
+
+def _taken(ranges: list[Interval], start: int, stop: int) -> list[Interval]:
+    """The elements from number `start` to `stop` of those that `ranges` hold."""
+    found, before = [], 0
+    for first, last in ranges:
+        low, high = max(start - before, 0), min(stop - before, last - first)
+        if low < high:
+            found.append((first + low, first + high))
+        before += last - first
+    return found
+
+
+def _joined(ranges: list[Interval]) -> list[Interval]:
+    """Ascending ranges, those that touch made one."""
+    joined: list[Interval] = []
+    for start, stop in ranges:
+        if joined and joined[-1][1] == start:
+            joined[-1] = (joined[-1][0], stop)
+        else:
+            joined.append((start, stop))
+    return joined
+
+
+def _plain(name: str, sizes: Sequence[int], least: int) -> tuple[int, ...]:
+    for size in sizes:
+        if not isinstance(size, int) or isinstance(size, bool) or size < least:
+            raise ShardpropError(
+                f"{name}: Expected whole numbers of at least {least}, got {tuple(sizes)}."
+            )
+    return tuple(sizes)

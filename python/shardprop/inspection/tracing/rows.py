@@ -1,0 +1,183 @@
+"""Events alike, counted together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..._torch import DTensorSpec
+from ...redistribution.plan import Plan
+from .model import Place, TracedDecision, TracedRedistribution, planner_of
+from .plans import Planned, spec_identity
+
+__all__ = ["ModuleRow", "MoveRow", "across_modules", "by_module", "moves_alike"]
+
+EXPLICIT = "redistribute"
+
+
+@dataclass(frozen=True)
+class MoveRow:
+    """Redistributions that are alike: the same operand from and to the same layouts, at one place.
+
+    Attributes:
+        op: As in `TracedRedistribution`, and so are `operand`, `src`, `dst`, `explicit`, `place`
+            and `policy`.
+        planned: The plan, or why there is none to show.
+        count: How many.
+        us: Microseconds of one under the cost model.
+        wire_bytes: Bytes that a rank sends for one.
+        collectives: Steps of one that communicate.
+        seconds: What the host took for all.
+        first: The index of the first in `Trace.redistributions`.
+        modules: The modules of which it was part; in rows by place one, that of the place.
+    """
+
+    op: str | None
+    operand: str | None
+    src: DTensorSpec
+    dst: DTensorSpec
+    explicit: bool
+    place: Place
+    policy: str
+    planned: Planned
+    count: int
+    us: float
+    wire_bytes: int
+    collectives: int
+    seconds: float
+    first: int
+    modules: tuple[str, ...]
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan; None where it cannot be shown."""
+        return self.planned.plan
+
+    @property
+    def unpriced(self) -> bool:
+        """It may send something, and has no price."""
+        return self.plan is None and self.planned.sends
+
+    @property
+    def total_us(self) -> float:
+        """Microseconds of all under the cost model."""
+        return self.us * self.count
+
+    @property
+    def total_wire_bytes(self) -> int:
+        """Bytes that a rank sends for all."""
+        return self.wire_bytes * self.count
+
+
+@dataclass(frozen=True)
+class ModuleRow:
+    """What one op did in one module, forward or backward.
+
+    Attributes:
+        module: The path of the module; empty outside any.
+        op: The overload; ``"redistribute"`` for redistributions that the program asked for.
+        backward: In the backward pass of the module.
+        decisions: How many, of those that no cache answered.
+        decision_seconds: What they took.
+        redistributions: How many.
+        collectives: How many of their steps communicate.
+        wire_bytes: Bytes that a rank sends for them.
+        us: Microseconds under the cost model.
+    """
+
+    module: str
+    op: str
+    backward: bool
+    decisions: int = 0
+    decision_seconds: float = 0.0
+    redistributions: int = 0
+    collectives: int = 0
+    wire_bytes: int = 0
+    us: float = 0.0
+
+
+def moves_alike(
+    redistributions: Sequence[TracedRedistribution],
+) -> tuple[list[MoveRow], list[int]]:
+    """The rows in the order of their first, and for each redistribution the index of its row."""
+    rows: list[MoveRow] = []
+    index: dict[object, int] = {}
+    row_of: list[int] = []
+    for number, each in enumerate(redistributions):
+        kind = (each.op, each.operand, each.explicit, each.place, id(planner_of(each)))
+        key = (kind, spec_identity(each.src), spec_identity(each.dst))
+        found = index.setdefault(key, len(rows))
+        row_of.append(found)
+        if found == len(rows):
+            rows.append(_first(each, number))
+        else:
+            row = rows[found]
+            rows[found] = replace(row, count=row.count + 1, seconds=row.seconds + each.seconds)
+    return rows, row_of
+
+
+def _first(each: TracedRedistribution, number: int) -> MoveRow:
+    return MoveRow(
+        op=each.op,
+        operand=each.operand,
+        src=each.src,
+        dst=each.dst,
+        explicit=each.explicit,
+        place=each.place,
+        policy=each.policy,
+        planned=each.planned,
+        count=1,
+        us=each.us,
+        wire_bytes=each.wire_bytes,
+        collectives=each.collectives,
+        seconds=each.seconds,
+        first=number,
+        modules=(each.place.module,),
+    )
+
+
+def across_modules(rows: Sequence[MoveRow]) -> list[MoveRow]:
+    """Rows that differ in nothing but the module as one: layers of a model run the same lines."""
+    merged: dict[object, MoveRow] = {}
+    for row in rows:
+        place = replace(row.place, module="")
+        kind = (row.op, row.operand, row.explicit, place, row.policy, id(row.planned))
+        key = (kind, spec_identity(row.src), spec_identity(row.dst))
+        known = merged.get(key)
+        if known is None:
+            merged[key] = row
+            continue
+        merged[key] = replace(
+            known,
+            count=known.count + row.count,
+            seconds=known.seconds + row.seconds,
+            modules=(*known.modules, *row.modules),
+        )
+    return [*merged.values()]
+
+
+def by_module(decisions: Sequence[TracedDecision], moves: Sequence[MoveRow]) -> list[ModuleRow]:
+    """A row for each module and op, in the order in which they were first met."""
+    rows: dict[tuple[str, bool, str], ModuleRow] = {}
+
+    def row_of(place: Place, op: str) -> tuple[tuple[str, bool, str], ModuleRow]:
+        key = (place.module, place.backward, op)
+        return key, rows.get(key) or ModuleRow(place.module, op, place.backward)
+
+    for decision in decisions:
+        key, row = row_of(decision.place, decision.op)
+        rows[key] = replace(
+            row,
+            decisions=row.decisions + 1,
+            decision_seconds=row.decision_seconds + decision.seconds,
+        )
+    for move in moves:
+        key, row = row_of(move.place, move.op or EXPLICIT)
+        rows[key] = replace(
+            row,
+            redistributions=row.redistributions + move.count,
+            collectives=row.collectives + move.collectives * move.count,
+            wire_bytes=row.wire_bytes + move.total_wire_bytes,
+            us=row.us + move.total_us,
+        )
+    return [*rows.values()]
