@@ -59,8 +59,7 @@ def main() -> None:
         measured("shardprop, all overloads", *ours, asked.op),
         measured("shardprop, one overload", *ours, asked.overload),
         measured("shardprop, one overload, what torch tries", *ours, asked.overload, *ALIKE),
-        measured("imports alone", "-c", "import shardprop.validate.command as c, shardprop._torch "
-                 "as t; t.opinfos({}).__enter__()"),
+        measured("imports alone", "-c", IMPORTS),
     ]  # fmt: skip
     base = runs[-1]
     table = Table("", "s", "ratio", "processor s", "ratio", "ratio past imports", box=None)

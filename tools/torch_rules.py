@@ -84,7 +84,8 @@ def _with_import(script: str) -> str:
     head, _, rest = script.partition("import functools\n")
     _, _, call = rest.partition("\nnan, inf = math.nan, math.inf\n")
     head = head.replace("needs torch alone", "see docs/torch-rules.md")
-    imports = "import math\n\nimport torch\nfrom shardprop.validate.alone import check\n"
+    check = "from shardprop.verification.validate.standalone_check import check"
+    imports = f"import math\n\nimport torch\n{check}\n"
     return f"{head}{imports}\nnan, inf = math.nan, math.inf\n{call}"
 
 

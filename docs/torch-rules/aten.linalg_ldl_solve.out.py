@@ -7,7 +7,7 @@ tensors."""
 import math
 
 import torch
-from shardprop.validate.alone import check
+from shardprop.verification.validate.standalone_check import check
 
 nan, inf = math.nan, math.inf
 OP = torch.ops.aten.linalg_ldl_solve.out

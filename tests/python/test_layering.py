@@ -17,7 +17,7 @@ ADAPTER = {name: text for name, text in SOURCES.items() if name.startswith("shar
 OTHERS = {name: text for name, text in SOURCES.items() if name not in ADAPTER}
 
 # Pasted as it is into scripts that have torch alone (validate/repro.py).
-WITH_TORCH_ALONE = {"shardprop.validate.alone": {"op._schema"}}
+WITH_TORCH_ALONE = {"shardprop.verification.validate.standalone_check": {"op._schema"}}
 # Of the import system's, where torch must not be imported.
 WITHOUT_TORCH = {"shardprop.half_imported": {"spec._initializing"}}
 

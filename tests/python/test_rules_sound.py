@@ -19,9 +19,9 @@ import shardprop
 from shardprop import ShardpropError, _torch
 from shardprop.propagation.propagator import propagate_sharding
 from shardprop.rules import torch_registry
-from shardprop.validate.calls import Call
-from shardprop.validate.check import check_op
-from shardprop.validate.results import OpReport, Settings
+from shardprop.verification.validate.calls import Call
+from shardprop.verification.validate.check import check_op
+from shardprop.verification.validate.results import OpReport, Settings
 
 from .specs import SS, R, S, spec_of
 

@@ -69,8 +69,8 @@ def discover(
     - 1: not for one of them: a crash, the time limit, no call known
     - 2: the request makes no sense: an unknown op, a file that cannot be used
     """
-    from ..discover.command import run
-    from ..validate.request import Request
+    from ..verification.discover.command import run
+    from ..verification.validate.request import Request
 
     request = Request(
         ops=tuple(ops),

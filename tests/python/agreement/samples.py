@@ -15,9 +15,9 @@ from torch._subclasses import FakeTensorMode
 
 from shardprop import _torch
 from shardprop.coverage import coverage
-from shardprop.validate.choice import diverse
-from shardprop.validate.derived import derived, functional_of
-from shardprop.validate.opinfo import Recording, record
+from shardprop.verification.validate.choice import diverse
+from shardprop.verification.validate.derived import derived, functional_of
+from shardprop.verification.validate.opinfo import Recording, record
 
 from .. import decomposed_calls
 from ..parity import cases  # noqa: F401  (registers the builders)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from shardprop._torch import OpOverload
-from shardprop.discover.evidence import Evidence
-from shardprop.discover.observation import Observation
-from shardprop.discover.rows import Row, essential
-from shardprop.discover.slots import signature_of
+from shardprop.verification.discover.evidence import Evidence
+from shardprop.verification.discover.observation import Observation
+from shardprop.verification.discover.rows import Row, essential
+from shardprop.verification.discover.slots import signature_of
 
 
 def row(text: str) -> Row:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from shardprop.discover.discovery import discover
-from shardprop.discover.report import lines
 from shardprop.rules.registration import register_rule, temporary_rules
-from shardprop.validate.calls import Call
-from shardprop.validate.check import check_op
-from shardprop.validate.results import Settings
+from shardprop.verification.discover.discovery import discover
+from shardprop.verification.discover.report import lines
+from shardprop.verification.validate.calls import Call
+from shardprop.verification.validate.check import check_op
+from shardprop.verification.validate.results import Settings
 
 
 @torch.library.custom_op("discovered::off_mean_of_four", mutates_args=())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from shardprop.discover.patterns import Item, Pattern, counted_dims, named_dims, place
+from shardprop.verification.discover.patterns import Item, Pattern, counted_dims, named_dims, place
 
 from .seen import seen
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardprop import _torch
-from shardprop.discover.rows import cell_of, essential, implies, placement_of, show
 from shardprop.rules.placeholder import ShardingPlaceholder
+from shardprop.verification.discover.rows import cell_of, essential, implies, placement_of, show
 
 from .seen import row
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from shardprop.discover.evidence import Evidence
-from shardprop.discover.synthesis import propose
+from shardprop.verification.discover.evidence import Evidence
+from shardprop.verification.discover.synthesis import propose
 
 from .seen import evidence, seen
 

@@ -19,8 +19,8 @@ from shardprop.propagation.route import route_of
 from shardprop.rules import torch_registry
 from shardprop.rules.notation.rule_text import Notation
 from shardprop.rules.placeholder import ShardingPlaceholder as X
-from shardprop.validate.calls import Call
-from shardprop.validate.claims import _as_meta
+from shardprop.verification.validate.calls import Call
+from shardprop.verification.validate.claimed_rows import _as_meta
 
 __all__ = ["SOUND", "Sound"]
 

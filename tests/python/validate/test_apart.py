@@ -9,10 +9,10 @@ import time
 import pytest
 import torch
 
-from shardprop.validate.apart import Lost, apart
-from shardprop.validate.calls import Call
-from shardprop.validate.check import check_op
-from shardprop.validate.results import Settings
+from shardprop.verification.validate.calls import Call
+from shardprop.verification.validate.check import check_op
+from shardprop.verification.validate.crash_isolation import Lost, apart
+from shardprop.verification.validate.results import Settings
 
 
 def test_the_result_comes_back() -> None:
@@ -30,7 +30,7 @@ def test_an_error_is_told() -> None:
 
 
 def test_work_past_its_deadline_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardprop.validate.apart._GRACE", 0.1)
+    monkeypatch.setattr("shardprop.verification.validate.crash_isolation._GRACE", 0.1)
     with pytest.raises(Lost, match="ended by SIGALRM"):
         apart(lambda: time.sleep(30), time.monotonic())
 

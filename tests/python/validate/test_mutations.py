@@ -10,9 +10,9 @@ import pytest
 from torch.distributed.tensor import Replicate
 
 import shardprop
-from shardprop.validate.calls import Call
-from shardprop.validate.check import check_op
-from shardprop.validate.results import OpReport, Settings
+from shardprop.verification.validate.calls import Call
+from shardprop.verification.validate.check import check_op
+from shardprop.verification.validate.results import OpReport, Settings
 
 from .mutations import KINDS, Mutant, is_refuted, is_used, mutations
 from .sound_rules import SOUND, Sound

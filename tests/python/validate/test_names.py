@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from shardprop.validate.names import UnknownOpError, ops_named, ops_with_rules, overload
+from shardprop.verification.validate.names import (
+    UnknownOpError,
+    ops_named,
+    ops_with_rules,
+    overload,
+)
 
 aten = torch.ops.aten
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.distributed.tensor import Partial, Placement
 
-from shardprop.validate.plans import check_plan, check_plans
+from shardprop.verification.validate.plans import check_plan, check_plans
 
 from ..specs import SS, R, S
 

@@ -13,8 +13,8 @@ import torch
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 from torch.distributed.tensor.placement_types import _MaskPartial, _StridedShard
 
-from shardprop.validate.calls import Call
-from shardprop.validate.repro import DEFINE_HERE, script
+from shardprop.verification.validate.calls import Call
+from shardprop.verification.validate.repro import DEFINE_HERE, script
 
 aten = torch.ops.aten
 R, SUM, MAX, MIN = Replicate(), Partial("sum"), Partial("max"), Partial("min")
@@ -145,7 +145,7 @@ def test_the_message_says_what_differs() -> None:
 
 
 def test_the_layouts_are_torchs() -> None:
-    from shardprop.validate import alone
+    from shardprop.verification.validate import standalone_check
 
     for size in range(8):
         whole = torch.arange(size * 2).reshape(2, size)
@@ -154,21 +154,26 @@ def test_the_layouts_are_torchs() -> None:
                 want, _ = _StridedShard(1, split_factor=factor)._split_tensor(
                     whole, ranks, with_padding=False
                 )
-                got = alone.pieces(whole, ("SS", 1, factor), ranks, torch.Generator())
+                got = standalone_check.pieces(whole, ("SS", 1, factor), ranks, torch.Generator())
                 assert all(map(torch.equal, got, want))
             want, _ = Shard(1)._split_tensor(whole, ranks, with_padding=False)
-            got = alone.pieces(whole, ("S", 1), ranks, torch.Generator())
+            got = standalone_check.pieces(whole, ("S", 1), ranks, torch.Generator())
             assert all(map(torch.equal, got, want))
 
 
 @pytest.mark.parametrize("reduce_op", ["sum", "avg", "product", "min", "max"])
 @pytest.mark.parametrize("values", [A, INTS, A.float()], ids=["float64", "int64", "float32"])
 def test_random_parts_make_the_whole(reduce_op: str, values: torch.Tensor) -> None:
-    from shardprop.validate import alone
+    from shardprop.verification.validate import standalone_check
 
     generator = torch.Generator().manual_seed(0)
-    parts = alone.cut(values, [("P", reduce_op)], (3,), generator)
-    assert alone.differs(values, alone.put_together(parts, [("P", reduce_op)], (3,))) == ""
+    parts = standalone_check.cut(values, [("P", reduce_op)], (3,), generator)
+    assert (
+        standalone_check.differs(
+            values, standalone_check.put_together(parts, [("P", reduce_op)], (3,))
+        )
+        == ""
+    )
     assert not any(torch.equal(part, values) for part in parts)
 
 

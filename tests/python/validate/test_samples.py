@@ -9,14 +9,14 @@ import pytest
 import torch
 
 import shardprop
-from shardprop.validate import alone
-from shardprop.validate.calls import Call
-from shardprop.validate.choice import ELEMENTS, diverse
-from shardprop.validate.derived import derived, functional_of
-from shardprop.validate.files import FileError, generator_of_calls, rules_registered_by
-from shardprop.validate.made_up import made_up
-from shardprop.validate.opinfo import record
-from shardprop.validate.samples import Samples
+from shardprop.verification.validate import standalone_check
+from shardprop.verification.validate.calls import Call
+from shardprop.verification.validate.choice import ELEMENTS, diverse
+from shardprop.verification.validate.derived import derived, functional_of
+from shardprop.verification.validate.files import FileError, generator_of_calls, rules_registered_by
+from shardprop.verification.validate.opinfo import record
+from shardprop.verification.validate.samples import Samples
+from shardprop.verification.validate.synthetic_calls import made_up
 
 aten = torch.ops.aten
 
@@ -39,7 +39,9 @@ def test_ops_have_few_small_calls_that_they_take(samples: Samples, op: Any) -> N
     for call in calls:
         assert call.op is op and call.origin
         assert 0 < sum(tensor.numel() for tensor in call.tensors) <= ELEMENTS
-        alone.run(op, call.args, call.kwargs, [tensor.clone() for tensor in call.tensors])
+        standalone_check.run(
+            op, call.args, call.kwargs, [tensor.clone() for tensor in call.tensors]
+        )
 
 
 def test_calls_are_unlike_each_other(samples: Samples) -> None:
@@ -142,7 +144,7 @@ class TestTheUsersOwn:
     def test_a_generator_gives_pairs_or_calls(self, tmp_path: Path) -> None:
         path = self.write(
             tmp_path,
-            "from shardprop.validate.calls import Call\n"
+            "from shardprop.verification.validate.calls import Call\n"
             "def samples(op):\n"
             "    yield (torch.ones(4, 4), torch.ones(4, 4)), {}\n"
             "    yield Call(op, (torch.ones(2, 2), torch.ones(2, 2)))\n",
@@ -215,6 +217,8 @@ def test_optimizers_are_told_of_a_scale_and_of_no_infinity() -> None:
     )
     assert call.kwargs["grad_scale"].shape == call.kwargs["found_inf"].shape == ()
     assert float(call.kwargs["found_inf"]) == 0.0
-    alone.run(call.op, call.args, call.kwargs, operands := [t.clone() for t in call.tensors])
-    changed = alone.run(call.op, call.args, call.kwargs, operands)
+    standalone_check.run(
+        call.op, call.args, call.kwargs, operands := [t.clone() for t in call.tensors]
+    )
+    changed = standalone_check.run(call.op, call.args, call.kwargs, operands)
     assert not torch.equal(changed[0], operands[0])

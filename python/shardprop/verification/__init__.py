@@ -1,0 +1,1 @@
+"""Rules put to the test, and rules found by it."""

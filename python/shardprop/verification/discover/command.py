@@ -1,0 +1,115 @@
+"""The discovery that the command line asks for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from ..._torch import OpOverload, function_schema
+from ...support.progress import progress
+from ..validate.calls import Call
+from ..validate.files import FileError, generator_of_calls, import_file
+from ..validate.names import ops_named, overload
+from ..validate.pool import run_all
+from ..validate.request import Request, settings_of
+from ..validate.results import OpReport
+from ..validate.samples import Samples
+from .discovery import Wanted, discover
+from .report import lines
+from .results import Discovery
+from .row_trials import REDUCE_OPS
+
+__all__ = ["discover_ops", "run"]
+
+# Of an op's time limit, what is spent on calls; the rest is to find the rule.
+_TO_TRY = 0.5
+
+_RARE_REDUCE_OPS = ("product", "band", "bor", "bxor")
+
+
+def run(
+    request: Request, *, diff: bool = False, every_reduce_op: bool = False, as_json: bool = False
+) -> int:
+    """Discover and print; the exit code.
+
+    Raises:
+        ShardpropError: the request makes no sense.
+    """
+    settings = settings_of(request)
+    if request.module is not None:
+        import_file(request.module)
+    # Before the names are looked up: the file may be what brings the ops.
+    own = None if request.samples is None else generator_of_calls(request.samples)
+    ops = [op for op in ops_named(request.ops) if not _writes_out(op) or str(op) in request.ops]
+    reduce_ops = REDUCE_OPS + (_RARE_REDUCE_OPS if every_reduce_op else ())
+    wanted = Wanted(
+        settings.ranks,
+        reduce_ops,
+        diff,
+        seconds=request.time_limit * _TO_TRY,
+        seed=settings.seed,
+    )
+    found = []
+    with progress(len(ops)) as begin:
+        begin("recording calls")
+        for one in discover_ops(ops, wanted, request, own):
+            found.append(one)
+            begin(one.op)
+    found.sort(key=lambda one: one.op)
+    if as_json:
+        print(json.dumps({"ops": [_values(one) for one in found]}, indent=2))
+    else:
+        print("\n\n".join("\n".join(lines(one)) for one in found))
+    return 0 if all(one.rule is not None for one in found) else 1
+
+
+def _writes_out(op: OpOverload) -> bool:
+    """Is it an ``out=`` variant? Its rule follows from the functional one's."""
+    return any(a.is_out for a in function_schema(op).arguments)
+
+
+def discover_ops(
+    ops: Sequence[OpOverload],
+    wanted: Wanted,
+    request: Request,
+    own: Callable[[OpOverload], Iterable[Call]] | None = None,
+) -> Iterator[Discovery]:
+    """The discoveries of the ops as they are done, each made in a process of its own; on the calls
+    that `own` generates, if it is given."""
+    samples = Samples(ops, wanted.seed, own)
+
+    def work(name: str, wanted: Wanted = wanted) -> Discovery:
+        op = overload(name)
+        try:
+            calls = samples.calls(op)
+        except FileError as error:
+            return Discovery(name, error=str(error))
+        return discover(op, calls, wanted)
+
+    def careful(name: str) -> Discovery:
+        return work(name, replace(wanted, made=False))
+
+    crashed: list[str] = []
+    for found in run_all(work, list(map(str, ops)), request.jobs, request.time_limit):
+        if isinstance(found, OpReport) and str(found.error).startswith("crashed"):
+            crashed.append(found.op)
+        else:
+            yield _discovery(found)
+    # Again on the given calls alone: it was most likely a call that was made from them.
+    for found in run_all(careful, crashed, request.jobs, request.time_limit) if crashed else ():
+        yield _discovery(found)
+
+
+def _discovery(found: Discovery | OpReport) -> Discovery:
+    if isinstance(found, OpReport):
+        return Discovery(found.op, error=found.error, seconds=found.seconds)
+    return found
+
+
+def _values(found: Discovery) -> dict[str, object]:
+    values = dataclasses.asdict(found)
+    if found.rule is not None:
+        values["registration"] = found.registration
+    return values

@@ -1,0 +1,178 @@
+"""The calls of an op, each tried on ranks: what a rule has to explain."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from ... import _torch
+from ..._torch import OpOverload
+from ..validate.calls import Call
+from .observation import Observation
+from .rows import Row, cell_of, essential, placement_of
+from .slots import Signature, by_slot, signature_of, tensors_by_slot
+
+__all__ = ["Evidence", "Explorer", "Tried", "describe", "gather", "named_arguments"]
+
+
+class Tried(Protocol):
+    """A call that was tried on a number of ranks."""
+
+    @property
+    def rows(self) -> Iterable[tuple[Sequence[Any], Sequence[Any]]]:
+        """The rows (outputs, inputs) that hold and say something."""
+
+    def holds(self, outputs: Sequence[Any], inputs: Sequence[Any]) -> bool | None:
+        """Does a row hold? None where the call cannot tell."""
+
+
+# Tries a call on a number of ranks; raises where the call says nothing about a rule.
+Explorer = Callable[[Call, int], Tried]
+
+
+@dataclass
+class Evidence:
+    """What was seen of an op.
+
+    Attributes:
+        op: The op overload.
+        calls: The calls that were tried, by number.
+        observations: What each showed, on each number of ranks.
+        skipped: Calls that could not be used, counted by reason.
+    """
+
+    op: OpOverload
+    calls: list[Call] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def signature(self) -> Signature:
+        """The op's slots."""
+        return signature_of(self.op)
+
+
+def gather(
+    op: OpOverload,
+    calls: Iterable[Call],
+    ranks: Sequence[int],
+    explore: Explorer,
+    deadline: float = math.inf,
+) -> Evidence:
+    """Try every call on every number of ranks, until `deadline`, a time as of `time.monotonic`."""
+    evidence = Evidence(op)
+    for call in calls:
+        if time.monotonic() > deadline:
+            evidence.skipped["no time was left"] += 1
+            continue
+        try:
+            results = call.op(*call.args, **call.kwargs)
+        except Exception as error:
+            evidence.skipped[f"the call raises {type(error).__name__}"] += 1
+            continue
+        arguments = named_arguments(call)
+        tensors = tensors_by_slot(op, arguments, results)
+        reason = _unusable(tensors)
+        if tensors is None or reason is not None:
+            evidence.skipped[reason or ""] += 1
+            continue
+        try:
+            tried = [explore(call, count) for count in ranks]
+        except Exception as error:
+            evidence.skipped[str(error).partition("\n")[0] or type(error).__name__] += 1
+            continue
+        number = len(evidence.calls)
+        evidence.calls.append(call)
+        for count, found in zip(ranks, tried, strict=True):
+            evidence.observations.append(_observe(number, call, arguments, tensors, count, found))
+    return evidence
+
+
+def _unusable(tensors: list[list[torch.Tensor]] | None) -> str | None:
+    if tensors is None:
+        return "a list has tensors of different numbers of dims, or gaps"
+    if any(tensor.numel() == 0 for slot in tensors for tensor in slot):
+        return "a tensor has no elements, so that every row holds"
+    return None
+
+
+def _observe(
+    number: int,
+    call: Call,
+    arguments: dict[str, Any],
+    tensors: list[list[torch.Tensor]],
+    ranks: int,
+    tried: Tried,
+) -> Observation:
+    operands = len(signature_of(call.op).operands)
+    lengths = [len(slot) for slot in tensors]
+    rows: list[Row] = []
+    uneven = 0
+    for outputs, inputs in tried.rows:
+        cells = [cell_of(placement) for placement in (*inputs, *outputs)]
+        given = [cell for cell in cells if cell is not None]
+        if len(given) < len(cells) or len(given) != sum(lengths):
+            continue  # strided shards follow from the plain ones
+        row = by_slot(given, lengths)
+        if row is None:
+            uneven += 1
+        elif any(cell not in ("", "R") for cell in row):
+            rows.append(row)
+    return Observation(
+        number,
+        describe(call),
+        ranks,
+        operands,
+        tuple(tuple(tuple(tensor.shape) for tensor in slot) for slot in tensors),
+        {name: value for name, value in arguments.items() if not _has_tensor(value)},
+        essential(rows, operands),
+        uneven,
+        _judge(tried, lengths, operands),
+    )
+
+
+def _judge(tried: Tried, lengths: Sequence[int], operands: int) -> Callable[[Row], bool | None]:
+    """Whether a row holds, asked of the call itself."""
+
+    @functools.cache
+    def judge(row: Row) -> bool | None:
+        tensors = [cell for cell, count in zip(row, lengths, strict=True) for _ in range(count)]
+        placements = [placement_of(cell) for cell in tensors]
+        inputs = sum(lengths[:operands])
+        return tried.holds(placements[inputs:], placements[:inputs])
+
+    return judge
+
+
+def named_arguments(call: Call) -> dict[str, Any]:
+    """The arguments of a call by name, defaults included."""
+    schema = _torch.function_schema(call.op).arguments
+    named = {a.name: a.default_value for a in schema if a.has_default_value()}
+    positional = [a.name for a in schema if not a.kwarg_only]
+    return named | dict(zip(positional, call.args, strict=False)) | call.kwargs
+
+
+def _has_tensor(value: Any) -> bool:
+    return any(isinstance(leaf, torch.Tensor) for leaf in _torch.tree_leaves(value))
+
+
+def describe(call: Call) -> str:
+    """A call in short: the shape for a tensor."""
+
+    def short(value: Any) -> str:
+        if isinstance(value, torch.Tensor):
+            return "x".join(map(str, value.shape)) if value.ndim else "scalar"
+        if isinstance(value, (list, tuple)):
+            return "[" + ", ".join(map(short, value)) + "]"
+        return repr(value)
+
+    shown = [short(value) for value in call.args]
+    shown += [f"{name}={short(value)}" for name, value in call.kwargs.items()]
+    return f"({', '.join(shown)})"

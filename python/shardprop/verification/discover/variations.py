@@ -1,0 +1,241 @@
+"""More calls from the given ones: other dims, flags and numbers, and sizes that do not divide."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from ... import _torch
+from ..validate.calls import Call
+from .evidence import named_arguments
+
+__all__ = ["never_varied", "varied"]
+
+_MOST_PER_ARGUMENT = 3
+
+
+def varied(calls: Sequence[Call], seed: int = 0) -> list[Call]:
+    """The given calls, and those that the op takes with another argument or with other sizes."""
+    more = [*calls, *_other_arguments(calls)]
+    random = torch.Generator().manual_seed(seed)
+    for call in tuple(more):
+        for resize, word in ((_less, "shrunk"), (_more, "grown")):
+            # Integers may be indices, which have to stay inside of what they point into.
+            tries = (_resized(call, resize, word, wrap, random) for wrap in (False, True))
+            more += next(([other] for other in tries if other and _is_taken(other)), [])
+    return more + [other for call in calls for other in _of_other_signs(call)]
+
+
+def _of_other_signs(call: Call) -> Iterator[Call]:
+    """The call with integers of both signs, then with negative ones, where it has none below 0, as
+    far as the op takes it: what passes on a maximum of those may not do so of others.
+
+    Floats are turned wherever a call is tried. Integers beside floats may be indices.
+    """
+    if not call.tensors or not all(_is_natural(tensor) for tensor in call.tensors):
+        return
+    for sign, word in ((_alternating, "of both signs"), (_negative, "negative")):
+
+        def changed(value: Any, sign: Callable[[torch.Tensor], torch.Tensor] = sign) -> Any:
+            if isinstance(value, torch.Tensor):
+                return sign(value)
+            return type(value)(map(changed, value)) if isinstance(value, (list, tuple)) else value
+
+        kwargs = {name: changed(value) for name, value in call.kwargs.items()}
+        other = Call(call.op, tuple(map(changed, call.args)), kwargs, f"{call.origin}, {word}")
+        if _is_taken(other):
+            yield other
+
+
+def _is_natural(tensor: torch.Tensor) -> bool:
+    """Is it of integers that may be negative, and are not?"""
+    is_signed = not _is_continuous(tensor) and tensor.dtype.is_signed
+    return is_signed and tensor.numel() > 0 and bool((tensor >= 0).all())
+
+
+def _negative(tensor: torch.Tensor) -> torch.Tensor:
+    """From -2 down: -1 is one of the numbers that ops treat apart, and so is 0."""
+    return -2 - tensor
+
+
+def _alternating(tensor: torch.Tensor) -> torch.Tensor:
+    """Every other element negated, those of a row beginning with one that is."""
+    signs = torch.ones(tensor.numel(), dtype=tensor.dtype)
+    signs[::2] = -1
+    return tensor * signs.reshape(tensor.shape)
+
+
+def never_varied(calls: Sequence[Call]) -> dict[str, str]:
+    """The arguments that had one value in all calls, though they are no tensors."""
+    values: dict[str, set[str]] = {}
+    for call in calls:
+        for name, value in named_arguments(call).items():
+            if not any(isinstance(x, torch.Tensor) for x in _torch.tree_leaves(value)):
+                values.setdefault(name, set()).add(repr(value))
+    tensors = {
+        a.name for a in _torch.function_schema(calls[0].op).arguments if "Tensor" in str(a.type)
+    }
+    return {
+        name: next(iter(found))
+        for name, found in values.items()
+        if len(found) == 1 and name not in tensors
+    }
+
+
+def _other_arguments(calls: Sequence[Call]) -> Iterator[Call]:
+    """Calls with one argument changed to a value that none of as many dims has, as far as the op
+    takes it."""
+    known = {_told(call, name, v) for call in calls for name, v in named_arguments(call).items()}
+    found: Counter[str] = Counter()
+    for base in sorted(calls, key=lambda call: -sum(tensor.ndim for tensor in call.tensors)):
+        for name, other in _changes(base):
+            told = _told(base, name, other)
+            if told in known or found[name] == _MOST_PER_ARGUMENT:
+                continue
+            call = _with_argument(base, name, other)
+            if _is_taken(call):
+                known.add(told)
+                found[name] += 1
+                yield call
+
+
+def _told(call: Call, name: str, value: Any) -> tuple[object, ...]:
+    """What a value of an argument tells: a dim of a matrix is another than that of a vector."""
+    return name, repr(value), call.tensors[0].ndim if call.tensors else 0
+
+
+def _changes(base: Call) -> Iterator[tuple[str, Any]]:
+    """Arguments of the call with other values."""
+    kinds = {a.name: str(a.type) for a in _torch.function_schema(base.op).arguments}
+    for name, value in named_arguments(base).items():
+        if isinstance(value, torch.Tensor):
+            if kinds[name] == "Optional[Tensor]":
+                yield name, None
+        else:
+            is_number = "number" in kinds[name].lower()
+            for other in _others(value, base.tensors, is_number=is_number):
+                yield name, other
+
+
+def _others(value: Any, tensors: Sequence[torch.Tensor], *, is_number: bool) -> Iterator[Any]:
+    """Other values of an argument that may show something else."""
+    shape = tuple(tensors[0].shape) if tensors else ()
+    if isinstance(value, bool):
+        yield not value
+    elif is_number:
+        yield -value if value else -2
+    elif isinstance(value, int):
+        yield from (dim for dim in (0, len(shape) - 1, -1, 1, -value) if dim != value)
+    elif isinstance(value, float):
+        yield -value if value else -0.5
+    elif _are_last_sizes(value, shape):
+        yield from (list(shape[at:]) for at in range(len(shape)) if shape[at:] != tuple(value))
+
+
+def _are_last_sizes(value: Any, shape: tuple[int, ...]) -> bool:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(x, int) for x in value):
+        return False
+    return tuple(value) == shape[len(shape) - len(value) :]
+
+
+def _with_argument(call: Call, name: str, value: Any) -> Call:
+    """The call with another argument, in the form in which ops are dispatched: what can be
+    positional is."""
+    named = named_arguments(call) | {name: value}
+    given = {
+        a.name for a, _ in zip(_torch.function_schema(call.op).arguments, call.args, strict=False)
+    }
+    given |= {*call.kwargs, name}
+    places = [a.name for a in _torch.function_schema(call.op).arguments if not a.kwarg_only]
+    last = max((at for at, place in enumerate(places) if place in given), default=-1)
+    args = tuple(named[place] for place in places[: last + 1])
+    kwargs = {key: named[key] for key in named if key in given and key not in places}
+    return Call(call.op, args, kwargs, f"{call.origin}, {name}={value}")
+
+
+def _resized(
+    call: Call, resize: Callable[[int], int], word: str, wrap: bool, random: torch.Generator
+) -> Call | None:
+    """The call with other sizes, equal ones staying equal; None if there is nothing to change.
+
+    `wrap`: take integers modulo the smallest size.
+    """
+    sizes = {size for tensor in call.tensors for size in tensor.shape}
+    if all(resize(size) == size for size in sizes):
+        return None
+    modulus = min(map(resize, sizes)) if wrap else None
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return _resized_tensor(value, resize, modulus, random)
+        if isinstance(value, (list, tuple)):
+            return type(value)(resize(x) if _is_size(x, sizes) else changed(x) for x in value)
+        return value
+
+    kwargs = {name: changed(value) for name, value in call.kwargs.items()}
+    args = tuple(map(changed, call.args))
+    return Call(call.op, args, kwargs, f"{call.origin}, {word}")
+
+
+def _resized_tensor(
+    tensor: torch.Tensor,
+    resize: Callable[[int], int],
+    modulus: int | None,
+    random: torch.Generator,
+) -> torch.Tensor:
+    smaller = tensor[tuple(slice(resize(size)) for size in tensor.shape)]
+    other = smaller.expand([resize(size) for size in tensor.shape]).clone()
+    if other.numel() > smaller.numel() and other.dtype.is_floating_point:
+        other += torch.rand(other.shape, generator=random, dtype=other.dtype)  # else rows are alike
+    if modulus is None or _is_continuous(other) or other.dtype is torch.bool:
+        return other
+    return other % modulus
+
+
+def _is_size(value: Any, sizes: set[int]) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value in sizes
+
+
+def _less(size: int) -> int:
+    """A size that two ranks do not share equally."""
+    return size - 1 if size > 2 and size % 2 == 0 else size
+
+
+def _more(size: int) -> int:
+    """A size that can be cut."""
+    return 4 if size == 1 else size
+
+
+def _is_continuous(tensor: torch.Tensor) -> bool:
+    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
+
+
+def _is_taken(call: Call) -> bool:
+    """Does the op take the call, with a result that says something?"""
+    copies = Call(call.op, _copied(call.args), _copied(call.kwargs))
+    try:
+        results = call.op(*copies.args, **copies.kwargs)
+    except Exception:
+        return False
+    leaves = [x for x in _torch.tree_leaves(results) if isinstance(x, torch.Tensor)]
+    return not any(_says_nothing(x) for x in leaves)
+
+
+def _says_nothing(result: torch.Tensor) -> bool:
+    """Is it no number somewhere, or the same number everywhere?"""
+    if _is_continuous(result) and bool(result.isnan().any()):
+        return True
+    return result.numel() > 1 and bool((result == result.reshape(-1)[0]).all())
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_copied, value))
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    return value

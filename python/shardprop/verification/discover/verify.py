@@ -1,0 +1,114 @@
+"""The last word: the rows that a text stands for, against the rows that were seen to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ... import _torch
+from ..validate.calls import Call
+from .evidence import Evidence
+from .observation import Observation
+from .rows import Row, cell_of, essential, implies, shard_dim
+from .slots import by_slot
+
+__all__ = ["Compiler", "Verdict", "claimed_rows", "compare", "slot_rows"]
+
+
+# Gives the rows that a rule has for a call and its outputs: outputs first, without the replicated.
+Compiler = Callable[[Call, Sequence[Any]], Iterable[Sequence[Any]]]
+
+
+@dataclass
+class Verdict:
+    """How the rows of a rule compare with what was seen.
+
+    Attributes:
+        unsound: Rows that the rule has and that do not hold, each with a call.
+        missing: Rows that hold and that the rule has not, each with the calls they hold on.
+        empty: Rows that the rule has and that do not hold where a rank has no elements.
+        matched: Rows with shards that both have, over all calls.
+        error: Why the rule has no rows for some call.
+        unfit: The calls that it has none for, by number.
+    """
+
+    unsound: list[tuple[Row, Observation]] = field(default_factory=list)
+    missing: dict[Row, list[Observation]] = field(default_factory=dict)
+    empty: dict[Row, Observation] = field(default_factory=dict)
+    matched: int = 0
+    error: str | None = None
+    unfit: set[int] = field(default_factory=set)
+
+
+def compare(evidence: Evidence, compiler: Compiler) -> Verdict:
+    """Compare on every call and every number of ranks."""
+    verdict = Verdict()
+    for seen in evidence.observations:
+        try:
+            claimed = claimed_rows(compiler, evidence.calls[seen.call], seen)
+        except Exception as error:
+            verdict.error = verdict.error or f"{seen.text}: {error}"
+            verdict.unfit.add(seen.call)
+            continue
+        for row in sorted(claimed):
+            if seen.holds(row) is False:
+                verdict.unsound.append((row, seen))
+            elif row not in seen.rows and seen.leaves_empty(row) and seen.judge(row) is False:
+                verdict.empty.setdefault(row, seen)
+            elif row in seen.rows and any(shard_dim(cell) is not None for cell in row):
+                verdict.matched += 1
+        for row in sorted(seen.rows):
+            if not any(implies(have, row, seen.operands) for have in claimed):
+                verdict.missing.setdefault(row, []).append(seen)
+    return verdict
+
+
+def _outputs(call: Call) -> list[Any]:
+    """The op's results, one for each that its schema names; a list for a list."""
+    results = call.op(*call.args, **call.kwargs)
+    return [results] if len(_torch.function_schema(call.op).returns) == 1 else list(results)
+
+
+def claimed_rows(compiler: Compiler, call: Call, seen: Observation) -> frozenset[Row]:
+    """The rows of a rule for a call, as the observation writes them.
+
+    Raises:
+        Exception: what the compiler raises where the rule does not fit the call.
+    """
+    return slot_rows(compiler(call, _outputs(call)), seen)
+
+
+def slot_rows(rows: Iterable[Sequence[Any]], seen: Observation) -> frozenset[Row]:
+    """Rows (outputs first) by slot, without those whose asks the sizes of the call do not meet."""
+    operands = sum(map(len, seen.shapes[: seen.operands]))
+    lengths = list(map(len, seen.shapes))
+    shapes = [shape for slot in seen.shapes for shape in slot]
+    found: list[Row] = []
+    for row in rows:
+        outputs = len(row) - operands
+        placements = [*row[outputs:], *row[:outputs]]
+        cells = [cell_of(placement) for placement in placements]
+        if None in cells or len(cells) != sum(lengths):
+            continue
+        if all(_is_met(p, s, seen.ranks) for p, s in zip(placements, shapes, strict=True)):
+            slots = by_slot([cell or "" for cell in cells], lengths)
+            if slots is not None and any(cell not in ("", "R") for cell in slots):
+                found.append(slots)
+    return essential(found, seen.operands)
+
+
+def _is_met(placement: Any, shape: Sequence[int], ranks: int) -> bool:
+    """Do the shards satisfy what a placeholder asks of them?"""
+    if not isinstance(placement, _torch.ShardingPlaceholder):
+        return True
+    size = shape[placement.dim]
+    shard = -(-size // ranks)
+    last = max(size - (ranks - 1) * shard, 0)
+    if size < ranks or (getattr(placement, "even", False) and last != shard):
+        return False
+    if not getattr(placement, "is_constrained", False):
+        return True  # torch takes 4 elements on 3 ranks, of which one has none
+    multiple = getattr(placement, "multiple_of", 1)
+    least = getattr(placement, "min_local", 1)
+    return last >= least and shard % multiple == last % multiple == 0

@@ -1,0 +1,157 @@
+"""The validation that the command line asks for."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..._torch import OpOverload
+from .calls import Call
+from .check import check_op
+from .files import FileError, generator_of_calls, rules_registered_by
+from .names import overload
+from .plans import check_plans
+from .pool import run_all
+from .report import exit_code, print_reports, values, write_scripts
+from .request import Request, ops_of, settings_of
+from .results import OpReport, Settings
+from .samples import Samples
+
+__all__ = ["run"]
+
+# In the place of an op's name, and in the report.
+_PLANS = "redistribute"
+
+# Of an op's time limit, what is left to finish the call that it is at.
+_SPARE = 0.2
+
+
+def run(request: Request, as_json: bool = False, show_missing: bool = False) -> int:
+    """Validate and print; the exit code.
+
+    Raises:
+        ShardpropError: the request makes no sense.
+    """
+    start = time.monotonic()
+    settings = settings_of(request)
+    registered: list[OpOverload] = []
+    if request.module is not None:
+        registered = rules_registered_by(request.module, needed=not request.ops)
+    # Before the names are looked up: the file may be what brings the ops.
+    own = None if request.samples is None else generator_of_calls(request.samples)
+    ops = ops_of(request, registered)
+    with _progress(len(ops) + request.plans) as advance:
+        reports = []
+        for report in _reports(ops, settings, own, request):
+            reports.append(report)
+            advance(report)
+    reports.sort(key=lambda report: report.op)
+    seconds = time.monotonic() - start
+    scripts: dict[int, Path] = {}
+    if request.repro is not None:
+        scripts = write_scripts(
+            reports, request.repro, request.module, missing=as_json or show_missing
+        )
+    if as_json:
+        print(json.dumps(values(reports, settings, seconds), indent=2))
+    else:
+        print_reports(reports, seconds, show_missing, scripts, _files(request))
+    return exit_code(reports)
+
+
+def _files(request: Request) -> str:
+    """The files of a request, as another command takes them."""
+    files = (("--module", request.module), ("--samples", request.samples))
+    return "".join(f" {option} {shlex.quote(str(file))}" for option, file in files if file)
+
+
+def _reports(
+    ops: Sequence[OpOverload],
+    settings: Settings,
+    own: Callable[[OpOverload], Iterable[Call]] | None,
+    request: Request,
+) -> Iterator[OpReport]:
+    """Reports of the ops as they are done, each made in a process of its own."""
+    samples = Samples(ops, settings.seed, own)
+    work = _Work(samples, settings, request.time_limit * (1 - _SPARE))
+    names = [*map(str, ops), *([_PLANS] if request.plans else [])]
+    yield from run_all(work, names, request.jobs, request.time_limit)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a worker does for one op, or for the plans."""
+
+    samples: Samples
+    settings: Settings
+    seconds: float
+
+    def __call__(self, name: str) -> OpReport:
+        start = time.monotonic()
+        deadline = start + self.seconds
+        if name == _PLANS:
+            report = check_plans(seed=self.settings.seed, deadline=deadline)
+        else:
+            report = self._check(name, deadline)
+        report.seconds = round(time.monotonic() - start, 3)
+        return report
+
+    def _check(self, name: str, deadline: float) -> OpReport:
+        op = overload(name)
+        try:
+            calls = self.samples.calls(op)
+        except FileError as error:
+            return OpReport(name, error=str(error))
+        if not calls:
+            return OpReport(
+                name, error="no call is known that it takes; give some with --samples FILE"
+            )
+        report = check_op(op, calls, self.settings, deadline)
+        report.error = report.error or _left_out(report)
+        if report.error and all(call.is_made_up for call in calls):
+            report.error += "; the calls were made up: give the op's own with --samples FILE"
+        return report
+
+
+def _left_out(report: OpReport) -> str | None:
+    """Why a report without findings is no good news, if so."""
+    raised = [reason for reason in report.skipped if reason.startswith("the rule raises")]
+    if raised:
+        return raised[0]
+    if not report.calls:
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in report.skipped.items())
+        return f"no call could be tried: {reasons}"
+    return None
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[OpReport], None]]:
+    """A bar on stderr, if anybody can see it."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.fields[op]:<40}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unsound]} unsound"),
+        TimeElapsedColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task("", total=total, op="recording calls", unsound=0)
+        unsound = 0
+
+        def advance(report: OpReport) -> None:
+            nonlocal unsound
+            unsound += len(report.unsound)
+            progress.update(task, advance=1, op=report.op, unsound=unsound)
+
+        yield advance

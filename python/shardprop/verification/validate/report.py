@@ -1,0 +1,200 @@
+"""What a validation found: as text for people, as values for --json, as scripts in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from rich.table import Table
+
+from ...support.console import console_for_tables, counted
+from .repro import DEFINE_HERE
+from .results import Finding, OpReport, Settings
+
+__all__ = ["exit_code", "print_reports", "values", "write_scripts"]
+
+# Beyond so many ops only those are listed of which there is something to say.
+_LISTED = 40
+# Of the findings of one kind of one op.
+_SHOWN = 8
+# Why calls or rows were left out.
+_REASONS = 3
+
+
+def exit_code(reports: Sequence[OpReport]) -> int:
+    """0 if every op was tried to its end and no claimed row is wrong, else 1."""
+    return 1 if any(report.unsound or report.error for report in reports) else 0
+
+
+def values(reports: Sequence[OpReport], settings: Settings, seconds: float) -> dict[str, object]:
+    """Everything as JSON values.
+
+    ``torch`` (its version), ``settings`` (fields of `Settings`), ``summary`` (``ops``, ``unsound``,
+    ``raising``, ``missing``, ``errors``, ``checks``, ``seconds``) and ``ops``, a list with the
+    fields of `OpReport` for each op, its findings with the fields of `Finding`.
+    """
+    return {
+        "torch": torch.__version__,
+        "settings": asdict(settings),
+        "summary": {
+            "ops": len(reports),
+            "unsound": sum(len(report.unsound) for report in reports),
+            "raising": sum(len(report.raising) for report in reports),
+            "missing": sum(len(report.missing) for report in reports),
+            "errors": sum(report.error is not None for report in reports),
+            "checks": sum(report.checks for report in reports),
+            "seconds": round(seconds, 2),
+        },
+        "ops": [asdict(report) for report in reports],
+    }
+
+
+def write_scripts(
+    reports: Sequence[OpReport], folder: Path, module: Path | None = None, missing: bool = True
+) -> dict[int, Path]:
+    """Write the script of every finding that has one, those of `missing` rows if they are shown;
+    the files by the findings' ids.
+
+    `module` is what defines the ops that are not torch's; the scripts run it first, its folder on
+    the path as if it had been run by itself: it may import a file beside it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written: dict[int, Path] = {}
+    for report in reports:
+        numbers = {"unsound": 0, "missing": 0}
+        for finding in report.findings:
+            if not finding.repro or (finding.kind == "missing" and not missing):
+                continue
+            numbers[finding.kind] += 1
+            path = folder / f"{report.op}_{finding.kind}_{numbers[finding.kind]}.py"
+            text = finding.repro
+            if module is not None:
+                text = text.replace(DEFINE_HERE, _running(module.resolve()))
+            path.write_text(text)
+            written[id(finding)] = path
+    return written
+
+
+def _running(module: Path) -> str:
+    folder = f"__import__('sys').path.insert(0, {str(module.parent)!r})"
+    return f"{folder}\n__import__('runpy').run_path({str(module)!r})"
+
+
+def print_reports(
+    reports: Sequence[OpReport],
+    seconds: float,
+    show_missing: bool = False,
+    scripts: dict[int, Path] | None = None,
+    files: str = "",
+) -> None:
+    """A table of the ops, then what was found of each; `files` are options that name the user's."""
+    console = console_for_tables()
+    listed = [r for r in reports if r.error or r.findings] if len(reports) > _LISTED else reports
+    if listed:
+        console.print(_table(listed))
+    if len(listed) < len(reports):
+        console.print(f"and {len(reports) - len(listed)} ops of which nothing was found")
+    for report in listed:
+        advice = _advice(report, show_missing, files)
+        for line in (*_details(report, show_missing, scripts or {}), *advice):
+            console.print(line, markup=False, soft_wrap=True)
+    console.print()
+    console.print(_summary(reports, seconds), markup=False, soft_wrap=True)
+
+
+def _table(reports: Sequence[OpReport]) -> Table:
+    table = Table("op", "rule", box=None)
+    for name in ("calls", "rows", "checks", "unsound", "raising", "missing", "s"):
+        table.add_column(name, justify="right")
+    for report in reports:
+        numbers = (report.calls, report.rows, report.checks)
+        found = len(report.unsound), len(report.raising), len(report.missing)
+        table.add_row(
+            report.op,
+            report.rule,
+            *map(str, (*numbers, *found)),
+            f"{report.seconds:.1f}",
+            style="red" if report.unsound or report.error else None,
+        )
+    return table
+
+
+def _details(report: OpReport, show_missing: bool, scripts: dict[int, Path]) -> Iterator[str]:
+    shown = [*report.unsound, *(report.missing if show_missing else ())]
+    if not shown and report.error is None:
+        return
+    yield ""
+    yield report.op
+    if report.error is not None:
+        yield f"  not tried to its end: {report.error}"
+    if report.error or show_missing:
+        yield from _left_out(report)
+    for findings in (report.unsound, report.missing if show_missing else []):
+        for finding in findings[:_SHOWN]:
+            yield from _finding_lines(finding, scripts.get(id(finding)))
+        if len(findings) > _SHOWN:
+            yield f"  and {len(findings) - _SHOWN} more of the kind (--json has all)"
+
+
+def _left_out(report: OpReport) -> Iterator[str]:
+    """Why calls or rows were; the error that is told already is not told again."""
+    error = report.error or ""
+    reasons = [reason for reason in report.skipped if reason not in error]
+    for reason in reasons[:_REASONS]:
+        yield f"  left out: {reason} ({counted(report.skipped[reason], 'time')})"
+    if len(reasons) > _REASONS:
+        yield f"  and for {counted(len(reasons) - _REASONS, 'more reason')} (--json has all)"
+
+
+def _advice(report: OpReport, show_missing: bool, files: str) -> Iterator[str]:
+    """Where somebody's own rule is wrong or lacks rows, or there is none, one can be looked for."""
+    discover = f"shardprop discover {report.op}{files}"
+    shown = report.unsound or (show_missing and report.missing)
+    if shown and report.rule == "registered rule":
+        yield f"  which rows hold: {discover} --diff"
+    elif report.rule == "none" and not report.error:
+        yield f"  it has no rule; to have one found: {discover}"
+
+
+def _finding_lines(finding: Finding, script: Path | None) -> Iterator[str]:
+    mesh = " x ".join(map(str, finding.mesh))
+    origin = f" (from {', '.join(dict.fromkeys(finding.origins))})" if finding.origins else ""
+    yield f"  {finding.kind}: {'; '.join(finding.rows)}{origin}"
+    yield f"    {finding.reason}"
+    yield f"    on {mesh} ranks, {finding.call}"
+    if script is not None:
+        yield f"    python {script}"
+
+
+def _summary(reports: Sequence[OpReport], seconds: float) -> str:
+    wrong = [report for report in reports if report.unsound]
+    failed = sum(report.error is not None for report in reports)
+    unsound = sum(len(report.unsound) for report in reports)
+    raising = sum(len(report.raising) for report in reports)
+    missing = sum(len(report.missing) for report in reports)
+    checks = sum(report.checks for report in reports)
+    parts = [
+        f"{counted(len(reports), 'op')}, {counted(checks, 'check')} in {seconds:.1f} s",
+        _unsound(unsound, len(wrong), raising) if checks else "nothing could be checked",
+        _missing(missing),
+        f"{counted(failed, 'op')} not tried to {'its' if failed == 1 else 'their'} end"
+        if failed
+        else "",
+    ]
+    return "; ".join(part for part in parts if part) + "."
+
+
+def _unsound(rows: int, ops: int, raising: int) -> str:
+    if not rows:
+        return "no unsound row"
+    found = f"{counted(rows, 'unsound row')} in {counted(ops, 'op')}"
+    return f"{found} ({raising} since a rank raises)" if raising else found
+
+
+def _missing(rows: int) -> str:
+    if not rows:
+        return ""
+    found = "1 row that holds and is" if rows == 1 else f"{rows} rows that hold and are"
+    return f"{found} not claimed (--show-missing)"
