@@ -17,7 +17,7 @@ import pytest
 import torch
 
 import shardprop
-from shardprop.demo.train import Trainer, quiet_torch_advice
+from shardprop.cli.demo_program.train import Trainer, quiet_torch_advice
 
 from .trace_instructions import new_trainer
 from .training import forget

@@ -22,9 +22,9 @@ from contextlib import nullcontext
 import torch
 
 import shardprop
-from shardprop.demo.layout import build_layout
-from shardprop.demo.settings import MeshShape, ModelSize, Settings
-from shardprop.demo.train import Trainer, fake_ranks, quiet_torch_advice
+from shardprop.cli.demo_program.layout import build_layout
+from shardprop.cli.demo_program.settings import MeshShape, ModelSize, Settings
+from shardprop.cli.demo_program.train import Trainer, fake_ranks, quiet_torch_advice
 
 from .training import forget
 from .valgrind import run_counted

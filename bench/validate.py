@@ -20,6 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 TORCHS = (*("-m", "torch.distributed.tensor._ops.strategy_validation"), *("--device", "cpu"))
+IMPORTS = (
+    "import shardprop.verification.validate.command as c, shardprop._torch as t; "
+    "t.opinfos({}).__enter__()"
+)
 ALIKE = ("--ranks", "2", "--composed", "none", "--no-strided")
 
 

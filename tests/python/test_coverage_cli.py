@@ -9,9 +9,9 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from shardprop import _torch, coverage
-from shardprop.cli import app
-from shardprop.coverage import Coverage, Decider
+from shardprop import _torch
+from shardprop.cli import app, coverage_table
+from shardprop.cli.coverage_table import Coverage, Decider
 from shardprop.propagation.route import Route, Who
 from shardprop.rules.torch_registry import TorchsWay
 
@@ -30,7 +30,7 @@ FIELDS = {
 
 @pytest.fixture(scope="module")
 def found() -> Coverage:
-    return coverage.coverage()
+    return coverage_table.coverage()
 
 
 def run(*options: str) -> tuple[int, str]:
@@ -78,8 +78,8 @@ def test_no_op_is_listed_twice(found: Coverage) -> None:
 
 def test_exceptions_are_ops_that_do_fall_back(found: Coverage) -> None:
     fallbacks = {op.op for op in found.decided_by(Decider.FALLBACK).ops}
-    assert set(coverage.EXCEPTIONS) <= fallbacks
-    assert all(len(reason) > 10 for reason in coverage.EXCEPTIONS.values())
+    assert set(coverage_table.EXCEPTIONS) <= fallbacks
+    assert all(len(reason) > 10 for reason in coverage_table.EXCEPTIONS.values())
 
 
 def test_json_has_a_summary_that_adds_up_and_a_row_per_op(found: Coverage) -> None:
@@ -136,10 +136,10 @@ def test_exit_code_is_1_where_an_op_falls_back_unless_there_is_a_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     by_torch = Route(torch.ops.aten.mm.default, Who.TORCH, way=TorchsWay.PROPAGATION_RULE)
-    monkeypatch.setattr(coverage, "route_of", lambda op: by_torch)
+    monkeypatch.setattr(coverage_table, "route_of", lambda op: by_torch)
     code, output = run("--op", "aten.mm.default")
     assert code == 1
-    monkeypatch.setitem(coverage.EXCEPTIONS, "aten.mm.default", "a reason that is shown")
+    monkeypatch.setitem(coverage_table.EXCEPTIONS, "aten.mm.default", "a reason that is shown")
     code, output = run("--op", "aten.mm.default")
     assert code == 0
     assert "a reason that is shown" in output

@@ -17,7 +17,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 
 import shardprop
 from shardprop import _torch
-from shardprop.coverage import Coverage, Decider, OpCoverage, coverage
+from shardprop.cli.coverage_table import Coverage, Decider, OpCoverage, coverage
 from shardprop.propagation.timing import watch_propagation
 from tests.python.parity import families  # noqa: F401  registers the builders
 from tests.python.parity.builders import builder_for

@@ -18,12 +18,12 @@ import torch
 from typer.testing import CliRunner
 
 from shardprop.cli import app
-from shardprop.demo.compare import agree
-from shardprop.demo.decisions import Decision, describe
-from shardprop.demo.gloo import TOLERANCE, gradient_difference
-from shardprop.demo.layout import SINGLE_DEVICE
-from shardprop.demo.settings import MeshShape, ModelSize, Settings, SettingsError
-from shardprop.demo.train import Trainer
+from shardprop.cli.demo_program.compare import agree
+from shardprop.cli.demo_program.decisions import Decision, describe
+from shardprop.cli.demo_program.gloo import TOLERANCE, gradient_difference
+from shardprop.cli.demo_program.layout import SINGLE_DEVICE
+from shardprop.cli.demo_program.settings import MeshShape, ModelSize, Settings, SettingsError
+from shardprop.cli.demo_program.train import Trainer
 
 SMALL = ("--layers", "1", "--steps", "2")
 

@@ -16,7 +16,7 @@ from torch.distributed.tensor.experimental import register_sharding
 import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop import ShardpropError, _torch
-from shardprop.coverage import Decider, coverage
+from shardprop.cli.coverage_table import Decider, coverage
 from shardprop.rules import torch_registry
 
 from .custom_ops import elementwise, joining, ops, scale_into, step, step_, step_out

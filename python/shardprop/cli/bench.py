@@ -55,11 +55,11 @@ def bench(
     - 1: one differs from torch's
     - 2: the request makes no sense: an unknown op, a mesh that cannot be
     """
-    from ..benchmark.measuring import KINDS, measure
-    from ..benchmark.report import table, values
-    from ..benchmark.request import request_of
     from ..propagation.propagator import disable
     from ..support.progress import progress
+    from .benchmark.measuring import KINDS, measure
+    from .benchmark.report import table, values
+    from .benchmark.request import request_of
     from .ranks import fake_mesh, fake_ranks, mesh_sizes
 
     request = request_of([mesh_sizes(text) for text in mesh or ()], op or (), quick, every_mesh)

@@ -12,7 +12,7 @@ from ..support.progress import progress
 from .common import AsJson, print_json
 
 if TYPE_CHECKING:
-    from ..coverage import Coverage, Decider
+    from .coverage_table import Coverage, Decider
 
 __all__ = ["coverage"]
 
@@ -62,7 +62,7 @@ def coverage(
     - 1: one of them does
     - 2: the request makes no sense: an unknown NAME, or no such op
     """
-    from ..coverage import coverage as all_ops
+    from .coverage_table import coverage as all_ops
 
     with progress(2) as begin:
         everything = all_ops(begin)
@@ -78,7 +78,7 @@ def coverage(
 
 
 def _decider(who: str) -> Decider:
-    from ..coverage import Decider
+    from .coverage_table import Decider
 
     named = [decider for decider in Decider if decider.value.startswith(who)]
     if len(named) != 1:
@@ -90,7 +90,7 @@ def _decider(who: str) -> Decider:
 def _print_coverage(found: Coverage, shown: Coverage) -> None:
     from rich.table import Table
 
-    from ..coverage import Decider
+    from .coverage_table import Decider
 
     console = console_for_tables()
     ops = Table("op", "who decides", "how", "metadata", "reached", box=None)

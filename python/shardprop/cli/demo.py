@@ -57,8 +57,8 @@ def demo(
     - 1: decisions (--compare), or losses and gradients (--gloo), differ
     - 2: the request makes no sense, such as a mesh that does not divide the model
     """
-    from ..demo import runs
-    from ..demo.settings import ModelSize
+    from .demo_program import runs
+    from .demo_program.settings import ModelSize
 
     size = ModelSize(layers, dim, heads, hidden, vocab, batch, seq)
     outcome = runs.plan_run(runs.Request(mesh, compare, gloo, force, size, steps, seed))()

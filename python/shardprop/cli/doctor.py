@@ -18,7 +18,7 @@ def doctor(as_json: AsJson = False) -> None:
     ok, a note (works, but know this) or a problem.
 
     A program can ask about itself, its process group and the flattened meshes that it lacks:
-    `from shardprop.doctor import examine; print(examine())`.
+    `from shardprop.cli.doctor_checks import examine; print(examine())`.
 
     Examples:
 
@@ -31,7 +31,7 @@ def doctor(as_json: AsJson = False) -> None:
     - 1: a problem
     - 2: the request makes no sense
     """
-    from ..doctor import examine
+    from .doctor_checks import examine
 
     report = examine()
     if as_json:

@@ -14,7 +14,7 @@ from torch._ops import OpOverload
 from torch._subclasses import FakeTensorMode
 
 from shardprop import _torch
-from shardprop.coverage import coverage
+from shardprop.cli.coverage_table import coverage
 from shardprop.verification.validate.choice import diverse
 from shardprop.verification.validate.derived import derived, functional_of
 from shardprop.verification.validate.opinfo import Recording, record

@@ -8,10 +8,10 @@ import pytest
 
 import shardprop
 from shardprop import ShardpropError
-from shardprop.benchmark import measuring
-from shardprop.benchmark.cases import CASES
-from shardprop.benchmark.measuring import KINDS, measure
-from shardprop.benchmark.request import request_of
+from shardprop.cli.benchmark import measuring
+from shardprop.cli.benchmark.cases import CASES
+from shardprop.cli.benchmark.measuring import KINDS, measure
+from shardprop.cli.benchmark.request import request_of
 from shardprop.propagation import propagator
 
 from ..cli.running import refused, run, run_json

@@ -15,7 +15,16 @@ from torch.distributed.device_mesh import init_device_mesh
 
 import shardprop
 from shardprop import ShardpropError, _torch
-from shardprop.doctor import Finding, Report, Status, examine, groups, hook, state, versions
+from shardprop.cli.doctor_checks import (
+    Finding,
+    Report,
+    Status,
+    examine,
+    groups,
+    hook,
+    state,
+    versions,
+)
 from shardprop.propagation import propagator
 from shardprop.redistribution.mesh_cost_models import MeshModels
 from shardprop.support.held_bytes import CacheStats
@@ -94,7 +103,8 @@ def test_an_argument_is_refused() -> None:
 
 def test_a_process_without_a_group_is_left_without_one(tmp_path: Path) -> None:
     program = (
-        "from shardprop.doctor import examine; import torch.distributed as dist, shardprop, json\n"
+        "import torch.distributed as dist, shardprop, json\n"
+        "from shardprop.cli.doctor_checks import examine\n"
         "report = examine(); assert not dist.is_initialized() and not shardprop.is_enabled()\n"
         "print(json.dumps(report.to_json()))"
     )

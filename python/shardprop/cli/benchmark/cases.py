@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .._torch import (
+from ..._torch import (
     DeviceMesh,
     DTensorSpec,
     OpOverload,

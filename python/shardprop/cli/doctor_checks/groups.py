@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import torch.distributed as dist
 
-from .. import _torch
-from .._torch import DeviceMesh
+from ... import _torch
+from ..._torch import DeviceMesh
 from .finding import Finding, note, ok, problem
 
 __all__ = ["flattened", "living_meshes", "process_group"]

@@ -7,8 +7,8 @@ import logging
 import os
 from collections.abc import Iterator
 
-from ..propagation import propagator
-from ..redistribution.mesh_cost_models import MeshModels
+from ...propagation import propagator
+from ...redistribution.mesh_cost_models import MeshModels
 from .finding import Finding, note, ok
 
 __all__ = ["caches", "extras", "fallbacks", "logs"]

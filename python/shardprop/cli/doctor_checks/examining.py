@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
-from .. import _torch
-from .._torch import DeviceMesh
-from ..errors import ShardpropError
+from ... import _torch
+from ..._torch import DeviceMesh
+from ...errors import ShardpropError
 from . import groups, hook, state, versions
 from .finding import Finding, Report, note, problem
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import shardprop
 
-from .. import _torch
+from ... import _torch
 from .decisions import Decision
 from .settings import Settings
 from .train import Observer, StepTime, Training, fake_ranks, train

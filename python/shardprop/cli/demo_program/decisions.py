@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._torch import DTensorSpec, OpSchema, OutputSharding
+from ..._torch import DTensorSpec, OpSchema, OutputSharding
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from contextlib import nullcontext
 
 import torch
 
-from .. import _torch
-from .._torch import DeviceMesh, DTensor, Replicate, TensorMeta
-from ..demo.decisions import describe
-from ..model.specs import make_spec
-from ..propagation import propagator
-from ..propagation.optimal_policy import OptimalPolicy
-from ..rules import torch_registry
+from ... import _torch
+from ..._torch import DeviceMesh, DTensor, Replicate, TensorMeta
+from ...model.specs import make_spec
+from ...propagation import propagator
+from ...propagation.optimal_policy import OptimalPolicy
+from ...rules import torch_registry
+from ..demo_program.decisions import describe
 from .finding import Finding, note, ok, problem
 
 __all__ = ["decides", "enabled", "nobody_else", "same_answer"]

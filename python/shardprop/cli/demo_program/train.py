@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from ..propagation.timing import watch_propagation
+from ...propagation.timing import watch_propagation
 from .layout import Layout, build_layout
 from .model import build_model
 from .settings import Settings

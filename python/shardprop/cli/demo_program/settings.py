@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..errors import ShardpropError
+from ...errors import ShardpropError
 
 MESH_DIM_NAMES: dict[int, tuple[str, ...]] = {
     1: ("tp",),

@@ -10,13 +10,13 @@ from enum import Enum
 
 import torch
 
-from . import _torch
-from ._torch import OpOverload
-from .metadata import OpClass, class_of
-from .model.op_traits import op_facts
-from .propagation.route import Route, Who, route_of
-from .rules import torch_registry
-from .rules.rule import Origin
+from .. import _torch
+from .._torch import OpOverload
+from ..metadata import OpClass, class_of
+from ..model.op_traits import op_facts
+from ..propagation.route import Route, Who, route_of
+from ..rules import torch_registry
+from ..rules.rule import Origin
 
 __all__ = ["EXCEPTIONS", "Coverage", "Decider", "OpCoverage", "coverage"]
 

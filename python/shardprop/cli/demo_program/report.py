@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from ..support.stats import Stats
+from ...support.stats import Stats
 from .compare import Comparison, Difference
 from .gloo import TOLERANCE, GlooReport
 from .settings import Settings

@@ -10,12 +10,12 @@ from time import perf_counter
 
 import torch
 
-from .. import _torch
-from .._torch import DeviceMesh, OpSchema, OutputSharding
-from ..demo.decisions import describe
-from ..errors import ShardpropError
-from ..propagation import propagator
-from ..rules import torch_registry
+from ... import _torch
+from ..._torch import DeviceMesh, OpSchema, OutputSharding
+from ...errors import ShardpropError
+from ...propagation import propagator
+from ...rules import torch_registry
+from ..demo_program.decisions import describe
 from .cases import CASES
 
 __all__ = ["KINDS", "Measured", "measure"]

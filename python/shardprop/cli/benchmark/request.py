@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import ShardpropError
+from ...errors import ShardpropError
 from .cases import CASES
 
 __all__ = ["Request", "request_of"]

@@ -9,8 +9,8 @@ from importlib import metadata
 
 import torch
 
-from ..support.build_info import BuildConfig, build_config
-from ..version import __version__
+from ...support.build_info import BuildConfig, build_config
+from ...version import __version__
 from .finding import Finding, note, ok, problem
 
 __all__ = ["extension", "installation", "python", "torch_version"]
