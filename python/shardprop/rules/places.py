@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 
+from ..support.folder import FOLDER
 from .notation.rule_text import Notation
 
 __all__ = ["function_place", "innermost", "short_path", "unwrapped"]
 
-_OURS = Path(__file__).parents[1]
 _TORCHS = Path(torch.__file__).parent
 # Files with functions that merely wrap the function of a rule.
-_WRAPPERS = frozenset(str(Path(__file__).with_name(name)) for name in ("follow.py", "rows.py"))
+_WRAPPERS = {str(FOLDER / "rules" / name) for name in ("follow_rule.py", "row_rule.py")}
 
 
 def function_place(function: Any) -> str:
@@ -38,7 +38,7 @@ def unwrapped(function: Any) -> Any:
 
 
 def innermost(function: Any) -> Any:
-    """What the functions of `rules.follow` and `rules.rows` wrap: a function, or a notation."""
+    """What the functions of `follow_rule` and `row_rule` wrap: a function, or a notation."""
     while isinstance(function, functools.partial):
         function = function.func
     code = getattr(function, "__code__", None)
@@ -51,7 +51,7 @@ def innermost(function: Any) -> Any:
 
 def short_path(place: str) -> str:
     """A path from torch or shardprop on; others as they are."""
-    for home in (_OURS, _TORCHS):
+    for home in (FOLDER, _TORCHS):
         if place.startswith(f"{home}/"):
             return place[len(str(home.parent)) + 1 :]
     return place

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from .. import _torch
 from .._torch import OpOverload, OpOverloadPacket, RuntimeSchemaInfo
 from ..errors import ShardpropError
 from ..model.op_traits import op_facts
+from ..support.folder import IN_FOLDER
 from . import torch_registry
 from .places import unwrapped
 
 __all__ = ["as_ops", "calling_place", "check_op", "schema_info_of", "where_is"]
-
-_PACKAGE = str(Path(__file__).parent)
 
 
 def as_ops(op_or_ops: object) -> list[OpOverload]:
@@ -104,7 +102,7 @@ def schema_info_of(op: OpOverload) -> RuntimeSchemaInfo:
 def calling_place() -> str:
     """File and line of the call into this package that is under way."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(IN_FOLDER):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 

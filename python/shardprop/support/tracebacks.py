@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from types import TracebackType
 
-__all__ = ["without_own_frames"]
+from .folder import IN_FOLDER
 
-_OURS = os.path.dirname(__file__) + os.sep
+__all__ = ["without_own_frames"]
 
 
 def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
     """A traceback from the first frame on that is not of this package; the whole where all are."""
     found = traceback
-    while found is not None and found.tb_frame.f_code.co_filename.startswith(_OURS):
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(IN_FOLDER):
         found = found.tb_next
     return traceback if found is None else found

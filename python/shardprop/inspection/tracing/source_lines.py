@@ -9,13 +9,14 @@ from types import CodeType
 
 import torch
 
+from ...support.folder import IN_FOLDER
+
 __all__ = ["Line", "is_users", "user_line"]
 
 # A code object and a line in it; text is made of it when somebody reads it.
 Line = tuple[CodeType, int]
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_DEMO = os.path.join(_PACKAGE, "demo") + os.sep
+_DEMO = f"{IN_FOLDER}cli/demo_program/"
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _STANDARD = tuple(
     os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")
@@ -55,7 +56,7 @@ def _is_of_the_program(file: str) -> bool:
         return not file.startswith(("<frozen", "<eval_with_key>", "<attrs"))
     if file.startswith(_DEMO):
         return True
-    if file.startswith((_TORCH, _PACKAGE)):
+    if file.startswith((_TORCH, IN_FOLDER)):
         return False
     if file.startswith(_STANDARD):
         return any(folder in file for folder in _INSTALLED)
