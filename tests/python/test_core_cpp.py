@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from .checkout import ROOT
 
 
 def test_core_passes_its_own_tests_under_sanitizers() -> None:

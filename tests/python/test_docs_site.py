@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from .checkout import ROOT
+
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 WRITTEN = [*PAGES, ROOT / "README.md", ROOT / "CHANGELOG.md"]
 

@@ -6,11 +6,12 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+from .checkout import ROOT
+
+EXAMPLES = ROOT / "examples"
 
 # By name: what one of its lines has to match. Each raises SystemExit where its own checks fail.
 SHOWN = {

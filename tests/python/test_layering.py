@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
+from .checkout import ROOT
 from .import_layers import Upward, layers_of, pieces_of, sources_of, upward_imports
 from .private_names import private_attributes, private_attributes_touched, private_imports
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "shardprop"
 SOURCES = sources_of(PACKAGE)
 ADAPTER = {name: text for name, text in SOURCES.items() if name.startswith("shardprop._torch.")}

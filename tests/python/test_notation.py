@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +17,12 @@ from shardprop import ShardpropError, _core
 from shardprop.rules.notation.rule_text import Notation
 from shardprop.rules.placeholder import ShardingPlaceholder
 
+from .checkout import ROOT
 from .specs import meta_of
 from .symbolic import Symbols
 
 aten = torch.ops.aten
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "notation.md"
+DOCUMENT = ROOT / "docs" / "notation.md"
 
 
 def documented_rules() -> dict[str, str]:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from .checkout import ROOT
+
 # How many commands each page has, so that none is overlooked.
 PAGES = {"decisions": 1, "quickstart": 4, "tutorial": 4}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,7 +10,9 @@ import torch
 from shardprop.cost.compute import Work
 from shardprop.cost.topology import Topology, load_topology
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "cost-models.md"
+from ..checkout import ROOT
+
+PAGE = ROOT / "docs" / "cost-models.md"
 
 
 def section() -> str:

@@ -29,10 +29,10 @@ from shardprop.propagation import propagator
 from shardprop.redistribution.mesh_cost_models import MeshModels
 from shardprop.support.held_bytes import CacheStats
 
+from ..checkout import ROOT
 from ..cli.running import refused, run, run_json
 from ..specs import R, S, spec_of
 
-ROOT = Path(__file__).resolve().parents[3]
 TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 CHECKS = {
     "shardprop",

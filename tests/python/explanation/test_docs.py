@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import doctest
-from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "explain.md"
+from ..checkout import ROOT
+
+PAGE = ROOT / "docs" / "explain.md"
 
 
 def test_lines_of_the_page(process_group: None) -> None:

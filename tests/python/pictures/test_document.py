@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "pictures.md"
+from ..checkout import ROOT
+
+DOCUMENT = ROOT / "docs" / "pictures.md"
 
 
 def test_the_code_of_the_document_runs(pyplot, capsys) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import doctest
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from ..checkout import ROOT
 
 
 def test_lines_of_the_page(process_group: None) -> None:

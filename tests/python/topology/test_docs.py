@@ -12,7 +12,9 @@ from torch.distributed.device_mesh import init_device_mesh
 from shardprop.cost.topology import Topology, load_topology
 from shardprop.errors import ShardpropError
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "cost-models.md"
+from ..checkout import ROOT
+
+PAGE = ROOT / "docs" / "cost-models.md"
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "tracing.md"
+from ..checkout import ROOT
+
+PAGE = ROOT / "docs" / "tracing.md"
 
 _PROGRAM = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```\n\n```text\n(.*?)^```", re.M | re.S)
 _MATCH = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
