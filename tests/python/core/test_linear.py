@@ -12,7 +12,7 @@ from torch.distributed.tensor import Partial, Placement
 
 import shardprop
 
-from .specs import P, R, spec_of
+from ..specs import P, R, spec_of
 
 aten = torch.ops.aten
 AVG, MAX = Partial("avg"), Partial("max")

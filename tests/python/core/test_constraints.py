@@ -22,8 +22,8 @@ from shardprop.propagation.core_call import choose, prepare
 from shardprop.propagation.route import route_of
 from shardprop.rules import torch_registry
 
-from .custom_ops import ops, step
-from .specs import SS, P, R, S, spec_of
+from ..custom_ops import ops, step
+from ..specs import SS, P, R, S, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 
-from .checkout import ROOT
+from ..checkout import ROOT
 
 
 def test_core_passes_its_own_tests_under_sanitizers() -> None:

@@ -23,7 +23,7 @@ from shardprop.propagation.route import route_of
 from shardprop.redistribution.mesh_cost_models import MeshModels
 from shardprop.rules import torch_registry
 
-from .specs import SS, P, R, S, spec_of
+from ..specs import SS, P, R, S, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
 aten = torch.ops.aten

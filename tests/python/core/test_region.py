@@ -23,7 +23,7 @@ from shardprop.propagation.route import route_of
 from shardprop.rules import torch_registry
 from shardprop.rules.rule import TorchRule
 
-from .specs import SS, P, R, S, spec_of
+from ..specs import SS, P, R, S, spec_of
 
 aten = torch.ops.aten
 MeshOf = Callable[..., DeviceMesh]
