@@ -23,7 +23,7 @@ from shardprop.verification.validate.calls import Call
 from shardprop.verification.validate.check import check_op
 from shardprop.verification.validate.results import OpReport, Settings
 
-from .specs import SS, R, S, spec_of
+from ..specs import SS, R, S, spec_of
 
 aten = torch.ops.aten
 

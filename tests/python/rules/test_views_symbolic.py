@@ -26,7 +26,7 @@ from shardprop.rules.families.views import (
     forget_dim_maps,
 )
 
-from .specs import SS, R, S
+from ..specs import SS, R, S
 from .view_cases import MESHES, random_placements
 
 aten = torch.ops.aten

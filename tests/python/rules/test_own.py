@@ -18,7 +18,7 @@ from shardprop.propagation.propagator import current_policy
 from shardprop.propagation.route import Who, route_of
 from shardprop.rules import torch_registry
 
-from .specs import SS, P, R, S, spec_of
+from ..specs import SS, P, R, S, spec_of
 
 aten = torch.ops.aten
 MeshOf = Callable[..., DeviceMesh]

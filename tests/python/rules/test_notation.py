@@ -17,9 +17,9 @@ from shardprop import ShardpropError, _core
 from shardprop.rules.notation.rule_text import Notation
 from shardprop.rules.placeholder import ShardingPlaceholder
 
-from .checkout import ROOT
-from .specs import meta_of
-from .symbolic import Symbols
+from ..checkout import ROOT
+from ..specs import meta_of
+from ..symbolic import Symbols
 
 aten = torch.ops.aten
 DOCUMENT = ROOT / "docs" / "notation.md"

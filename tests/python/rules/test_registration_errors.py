@@ -18,8 +18,8 @@ from shardprop import ShardpropError, _torch
 from shardprop.model.operands import Operand
 from shardprop.rules.row_check import check_rows
 
-from .custom_ops import elementwise, no_fake, ops, scale_into, step
-from .specs import R, S, meta_of, spec_of
+from ..custom_ops import elementwise, no_fake, ops, scale_into, step
+from ..specs import R, S, meta_of, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
 aten = torch.ops.aten

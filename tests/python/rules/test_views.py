@@ -23,7 +23,7 @@ import shardprop
 from shardprop.rules.families.views import VIEW_OPS, Declined, follow_view, forget_dim_maps
 from shardprop.rules.families.views.declined import Endless
 
-from .specs import SS, P, R, S
+from ..specs import SS, P, R, S
 from .view_cases import (
     MESHES,
     Case,

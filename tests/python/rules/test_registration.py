@@ -19,8 +19,8 @@ from shardprop import ShardpropError, _torch
 from shardprop.cli.coverage_table import Decider, coverage
 from shardprop.rules import torch_registry
 
-from .custom_ops import elementwise, joining, ops, scale_into, step, step_, step_out
-from .specs import P, R, S, spec_of
+from ..custom_ops import elementwise, joining, ops, scale_into, step, step_, step_out
+from ..specs import P, R, S, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
 aten = torch.ops.aten
