@@ -24,18 +24,18 @@ from shardprop.metadata.admitted import ADMITTED
 from shardprop.metadata.classes import CLOSED_FORM, FAKE_TENSORS, META_TENSORS
 from shardprop.metadata.left_out import LEFT_OUT
 
-from .metadata.calls import schema_of, variants
-from .metadata.compare import Answer, answer_of, ours, same, torchs
-from .metadata.contexts import CONTEXTS, EVERYWHERE, Context
-from .metadata.detours import HARMLESS, detour, runs_for_real
-from .metadata.handmade import FINE, REFUSED
-from .metadata.run import Report
-from .metadata.samples import has_elements, read
-from .parity.all_ops import find_known_op
-from .parity.opinfo_recorder import RecordedCall
-from .parity.registry import find_op
-from .parity.sketch import Sketch
-from .quiet import quiet
+from ..parity.all_ops import find_known_op
+from ..parity.opinfo_recorder import RecordedCall
+from ..parity.registry import find_op
+from ..parity.sketch import Sketch
+from ..quiet import quiet
+from .calls import schema_of, variants
+from .compare import Answer, answer_of, ours, same, torchs
+from .contexts import CONTEXTS, EVERYWHERE, Context
+from .detours import HARMLESS, detour, runs_for_real
+from .handmade import FINE, REFUSED
+from .run import Report
+from .samples import has_elements, read
 
 aten = torch.ops.aten
 SAMPLES = [call for call in read() if find_known_op(call.op)]

@@ -9,7 +9,7 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.utils._mode_utils import no_dispatch
 
-from .quiet import quiet
+from ..quiet import quiet
 
 _MODE = FakeTensorMode()
 _MODE.cache_enabled = False
