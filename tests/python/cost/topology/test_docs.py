@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from shardprop.cost.topology import Topology, load_topology
 from shardprop.errors import ShardpropError
 
-from ..checkout import ROOT
+from ...checkout import ROOT
 
 PAGE = ROOT / "docs" / "cost-models.md"
 

@@ -10,7 +10,7 @@ import torch
 from shardprop.cost.compute import Work
 from shardprop.cost.topology import Topology, load_topology
 
-from ..checkout import ROOT
+from ...checkout import ROOT
 
 PAGE = ROOT / "docs" / "cost-models.md"
 
