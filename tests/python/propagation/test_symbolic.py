@@ -15,9 +15,9 @@ from torch.distributed.tensor._op_schema import OpSchema
 import shardprop
 from shardprop.model.symbolic_guards import Candidate, SymbolicSizes
 
-from . import specs
-from .specs import P, R, S
-from .symbolic import Answer, Arguments, Symbols, ask, grid, spec_of
+from .. import specs
+from ..specs import P, R, S
+from ..symbolic import Answer, Arguments, Symbols, ask, grid, spec_of
 
 aten = torch.ops.aten
 MeshOf = Callable[..., DeviceMesh]

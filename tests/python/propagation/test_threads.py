@@ -20,8 +20,8 @@ import shardprop
 from shardprop import _torch
 from shardprop.rules import torch_registry
 
+from ..specs import SS, P, R, S, spec_of
 from .misses import questions
-from .specs import SS, P, R, S, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
 Hook = Callable[[OpSchema], OutputSharding]

@@ -17,7 +17,7 @@ from shardprop import _torch
 from shardprop.rules import torch_registry
 from tests.python.parity.outcome import Normalizer, Outcome
 
-from .specs import SS, P, R, S, spec_of
+from ..specs import SS, P, R, S, spec_of
 
 aten = torch.ops.aten
 LENGTH = 40

@@ -22,7 +22,7 @@ import shardprop
 from shardprop import _torch
 from shardprop.propagation.propagator import redistribution
 
-from .specs import P, R, S, spec_of
+from ..specs import P, R, S, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
 Program = Callable[[Tensor], Tensor]

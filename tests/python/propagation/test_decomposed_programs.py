@@ -22,9 +22,9 @@ from shardprop.propagation.decomposition.lookup import RowTable
 from shardprop.propagation.propagator import current_policy, decomposer
 from shardprop.support.cache import BoundedMap
 
-from .decomposed_calls import ONLY_REPLICATED, WITH_FACTORIES, Call, T
-from .ranks import holds
-from .specs import P, R, S, spec_of
+from ..decomposed_calls import ONLY_REPLICATED, WITH_FACTORIES, Call, T
+from ..ranks import holds
+from ..specs import P, R, S, spec_of
 from .test_decomposition import schema_of, torch_rows
 
 MeshOf = Callable[..., DeviceMesh]

@@ -11,7 +11,7 @@ from torch.distributed.tensor._op_schema import OpSchema
 
 from shardprop.rules import torch_registry
 
-from .specs import P, R, S, spec_of
+from ..specs import P, R, S, spec_of
 
 __all__ = ["PER_TURN", "questions"]
 

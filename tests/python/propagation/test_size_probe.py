@@ -17,11 +17,11 @@ from shardprop.propagation.size_probe import Reads, watched
 from shardprop.rules import torch_registry
 from shardprop.rules.rule import rule_of_entry
 
-from .parity.cases import draw_op
-from .parity.mix import DEFAULT
-from .parity.op_choice import pick_op
-from .parity.registry import Rule
-from .symbolic import Symbols
+from ..parity.cases import draw_op
+from ..parity.mix import DEFAULT
+from ..parity.op_choice import pick_op
+from ..parity.registry import Rule
+from ..symbolic import Symbols
 
 aten = torch.ops.aten
 CASES = 300

@@ -18,7 +18,7 @@ import shardprop
 from shardprop import ShardpropError
 from shardprop.propagation import propagator
 
-from .specs import P, R, S, spec_of
+from ..specs import P, R, S, spec_of
 
 aten = torch.ops.aten
 MeshOf = Callable[..., DeviceMesh]

@@ -14,9 +14,9 @@ from torch.distributed.tensor import DTensor, Placement, _redistribute, distribu
 import shardprop
 from shardprop.propagation.propagator import redistribution
 
-from .parity.redistribute_cases import Pair, PairMix, pair_at
-from .quiet import quiet
-from .specs import SS, P, R, S, spec_of
+from ..parity.redistribute_cases import Pair, PairMix, pair_at
+from ..quiet import quiet
+from ..specs import SS, P, R, S, spec_of
 
 PAIRS = 120
 MIX = PairMix(mesh_ndim={1: 15, 2: 60, 3: 25})

@@ -21,7 +21,7 @@ from shardprop.propagation.propagator import redistribution
 from shardprop.rules import torch_registry
 from shardprop.support.cache import BoundedMap
 
-from .specs import R, S, spec_of
+from ..specs import R, S, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
 aten = torch.ops.aten

@@ -23,7 +23,7 @@ import shardprop
 from shardprop import ShardpropError, _core
 from shardprop.metadata.closed_forms import closed_form
 
-from .specs import SS, P, R, S, spec_of
+from ..specs import SS, P, R, S, spec_of
 
 aten = torch.ops.aten
 MeshOf = Callable[..., DeviceMesh]

@@ -28,8 +28,8 @@ from shardprop.rules import torch_registry
 from shardprop.rules.families import views
 from shardprop.support import cache
 
+from ..specs import R, S, spec_of
 from .misses import PER_TURN, questions
-from .specs import R, S, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
 Decide = Callable[[OpSchema], OutputSharding]

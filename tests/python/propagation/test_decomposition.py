@@ -26,9 +26,9 @@ from shardprop.propagation.propagator import current_policy
 from shardprop.propagation.propagator import decomposer as our_decomposer
 from shardprop.propagation.timing import watch_propagation
 
-from .decomposed_calls import CALLS, Call, T
-from .parity.outcome import Normalizer, Outcome, error_outcome
-from .specs import SS, P, R, S, spec_of
+from ..decomposed_calls import CALLS, Call, T
+from ..parity.outcome import Normalizer, Outcome, error_outcome
+from ..specs import SS, P, R, S, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
 Row = list[Placement]

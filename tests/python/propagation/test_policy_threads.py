@@ -28,7 +28,7 @@ import shardprop
 from shardprop import _torch
 from shardprop.propagation.optimal_policy import OptimalPolicy
 
-from .specs import P, R, S
+from ..specs import P, R, S
 
 MeshOf = Callable[..., DeviceMesh]
 OPTIMAL = {"policy": "optimal", "topology": "h100-nvlink"}
