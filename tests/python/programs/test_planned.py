@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from shardprop.planning import graph
 
-from ..capture.models import Habits, Transformer
+from ..planning.models.models import Habits, Transformer
 from .pool import Pool
 from .world import mesh_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doctest
 
-from ..checkout import ROOT
+from ...checkout import ROOT
 
 
 def test_lines_of_the_page(process_group: None) -> None:

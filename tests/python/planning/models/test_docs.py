@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ..checkout import ROOT
+from ...checkout import ROOT
 
 PAGE = ROOT / "docs" / "model-plans.md"
 
