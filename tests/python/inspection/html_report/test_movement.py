@@ -10,7 +10,7 @@ from shardprop import Layout
 from shardprop.inspection.html_report.movement import movement
 from shardprop.inspection.pictures import blocks
 
-from ..specs import SS, P, R, S
+from ...specs import SS, P, R, S
 from .sample import layout, ranks_of, step
 
 

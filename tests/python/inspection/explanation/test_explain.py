@@ -16,8 +16,8 @@ import shardprop
 from shardprop.inspection.explanation import DecisionExplanation, Explanation, explain_schema
 from shardprop.rules.torch_registry import op_schema
 
-from .. import symbolic
-from ..specs import SS, P, R, S, spec_of
+from ... import symbolic
+from ...specs import SS, P, R, S, spec_of
 from .meshes import named_mesh
 from .schema import validate
 

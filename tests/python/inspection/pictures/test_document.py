@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..checkout import ROOT
+from ...checkout import ROOT
 
 DOCUMENT = ROOT / "docs" / "pictures.md"
 

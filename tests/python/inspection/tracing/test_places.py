@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 import shardprop
 from shardprop.inspection.tracing import Trace
 
-from ..specs import S
+from ...specs import S
 from .models import Block, Model, batch, dtensor, line_of
 
 MeshOf = Callable[..., DeviceMesh]

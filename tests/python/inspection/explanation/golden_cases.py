@@ -10,7 +10,7 @@ from torch.distributed.tensor import Partial
 import shardprop
 from shardprop.inspection.explanation import Explanation
 
-from ..specs import SS, P, R, S, spec_of
+from ...specs import SS, P, R, S, spec_of
 from .meshes import named_mesh
 
 aten = torch.ops.aten

@@ -10,7 +10,7 @@ from shardprop.inspection.pictures.subject import Subject, subject_of_layout
 from shardprop.inspection.pictures.view import View, drawn_dims, view_of
 from shardprop.inspection.pictures.words import bytes_text, ranks_text, us_text
 
-from ..specs import SS, P, R, S
+from ...specs import SS, P, R, S
 
 
 def subject(placements, shape, mesh_shape, names=None) -> Subject:

@@ -10,7 +10,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, distribute_tensor
 
-from ..specs import R, S
+from ...specs import R, S
 
 
 def dtensor(mesh: DeviceMesh, shape: tuple[int, ...], placements: list[Placement]) -> DTensor:

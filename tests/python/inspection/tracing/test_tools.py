@@ -19,7 +19,7 @@ from torch.utils._debug_mode import DebugMode
 
 import shardprop
 
-from ..specs import S
+from ...specs import S
 from .models import Model, batch, dtensor
 
 MeshOf = Callable[..., DeviceMesh]

@@ -18,7 +18,7 @@ import shardprop
 from shardprop import Layout, ShardpropError
 from shardprop.inspection.pictures import landscape
 
-from ..specs import SS, P, R, S, spec_of
+from ...specs import SS, P, R, S, spec_of
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ import shardprop
 from shardprop.inspection.explanation import DecisionExplanation, Explanation, explain_schema
 from shardprop.propagation.propagator import propagate_sharding
 
-from ..optimal.random_decisions import random_decisions
-from ..parity.case import Case
-from ..parity.cases import Draw, case_at
-from ..quiet import quiet
+from ...optimal.random_decisions import random_decisions
+from ...parity.case import Case
+from ...parity.cases import Draw, case_at
+from ...quiet import quiet
 from .asking import decision_of, spec_with
 from .schema import validate
 

@@ -31,7 +31,7 @@ from torch.distributed.tensor.parallel import (
 import shardprop
 from shardprop import _torch
 
-from ..specs import P, R, S, spec_of
+from ...specs import P, R, S, spec_of
 from .meshes import named_mesh
 from .schema import validate
 

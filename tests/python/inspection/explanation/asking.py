@@ -8,9 +8,9 @@ from torch.distributed.tensor import Placement
 
 import shardprop
 
-from ..parity.case import Case
-from ..parity.layouts import Layout, Operand
-from ..parity.sketch import map_leaves
+from ...parity.case import Case
+from ...parity.layouts import Layout, Operand
+from ...parity.sketch import map_leaves
 
 
 def decision_of(case: Case) -> shardprop.Decision:

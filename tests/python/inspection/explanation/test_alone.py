@@ -9,7 +9,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard
 
 import shardprop
 
-from ..optimal.gloo import Processes
+from ...optimal.gloo import Processes
 
 
 def asked_on_the_first_rank() -> tuple[list[str], list[str], bool]:

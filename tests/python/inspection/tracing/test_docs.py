@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..checkout import ROOT
+from ...checkout import ROOT
 
 PAGE = ROOT / "docs" / "tracing.md"
 

@@ -19,7 +19,7 @@ import shardprop
 from shardprop import ShardpropError
 from shardprop.inspection.tracing import Trace
 
-from ..specs import P, R, S
+from ...specs import P, R, S
 from .models import Block, Model, batch, dtensor, line_of
 
 MeshOf = Callable[..., DeviceMesh]

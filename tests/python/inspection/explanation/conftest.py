@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..optimal.gloo import Processes
+from ...optimal.gloo import Processes
 
 
 @pytest.fixture(scope="package")

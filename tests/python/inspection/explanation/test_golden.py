@@ -2,7 +2,7 @@
 
 To renew them after a change that is meant, for one version of torch after the other::
 
-    SHARDPROP_RENEW_GOLDEN=1 python -m pytest tests/python/explanation/test_golden.py
+    SHARDPROP_RENEW_GOLDEN=1 python -m pytest tests/python/inspection/explanation/test_golden.py
 
 and read the difference. A text that torch 2.15 has otherwise is in a file of its own beside that of
 2.13. Line numbers are left out.

@@ -15,7 +15,7 @@ from torch.distributed.tensor.placement_types import _MaskPartial
 import shardprop
 from shardprop import ShardpropError
 
-from ..specs import R, S, spec_of
+from ...specs import R, S, spec_of
 from .models import Model, batch, dtensor
 
 MeshOf = Callable[..., DeviceMesh]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doctest
 
-from ..checkout import ROOT
+from ...checkout import ROOT
 
 PAGE = ROOT / "docs" / "explain.md"
 

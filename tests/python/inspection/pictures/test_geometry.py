@@ -20,7 +20,7 @@ from shardprop.inspection.pictures import blocks
 from shardprop.inspection.pictures.geometry import Block
 from shardprop.inspection.pictures.subject import subject_of
 
-from ..specs import SS, P, R, S, meta_of
+from ...specs import SS, P, R, S, meta_of
 
 MESHES = [(2,), (5,), (2, 2), (3, 2), (1, 4), (2, 2, 2), (2, 3, 2)]
 
