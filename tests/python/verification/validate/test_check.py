@@ -19,8 +19,8 @@ from shardprop.verification.validate.calls import Call
 from shardprop.verification.validate.check import check_op
 from shardprop.verification.validate.results import OpReport, Settings
 
-from ..custom_ops import ops
-from ..specs import R
+from ...custom_ops import ops
+from ...specs import R
 
 aten = torch.ops.aten
 X = ShardingPlaceholder

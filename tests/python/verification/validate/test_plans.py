@@ -8,7 +8,7 @@ from torch.distributed.tensor import Partial, Placement
 
 from shardprop.verification.validate.plans import check_plan, check_plans
 
-from ..specs import SS, R, S
+from ...specs import SS, R, S
 
 P = Partial()
 MAX = Partial("max")

@@ -16,7 +16,7 @@ from shardprop.verification.validate.compare import difference, largest
 from shardprop.verification.validate.partials import Untestable
 from shardprop.verification.validate.ranks import Mismatch, join, local_shapes, split
 
-from ..specs import SS, R, S
+from ...specs import SS, R, S
 from .layouts import MESHES, SHAPES, generator, random_layout
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]

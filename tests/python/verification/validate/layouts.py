@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch.distributed.tensor import Partial, Placement
 
-from ..specs import SS, P, R, S
+from ...specs import SS, P, R, S
 
 MESHES = [(2,), (3,), (2, 2), (2, 3)]
 SHAPES = [(7,), (8, 6), (5, 3), (4, 9, 2), (1, 6), (0, 3)]
