@@ -30,8 +30,8 @@ from shardprop.redistribution.mesh_cost_models import MeshModels
 from shardprop.support.held_bytes import CacheStats
 
 from ..checkout import ROOT
-from ..cli.running import refused, run, run_json
 from ..specs import R, S, spec_of
+from .running import refused, run, run_json
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 CHECKS = {

@@ -14,7 +14,7 @@ from shardprop.cli.benchmark.measuring import KINDS, measure
 from shardprop.cli.benchmark.request import request_of
 from shardprop.propagation import propagator
 
-from ..cli.running import refused, run, run_json
+from .running import refused, run, run_json
 
 KEYS = {"op", "mesh", "kind", "torch_us", "shardprop_us", "ratio", "rounds", "equal"}
 
