@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .checkout import ROOT
+from ..checkout import ROOT
 
 # How many commands each page has, so that none is overlooked.
 PAGES = {"decisions": 1, "quickstart": 4, "tutorial": 4}

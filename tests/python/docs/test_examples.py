@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from .checkout import ROOT
+from ..checkout import ROOT
 
 EXAMPLES = ROOT / "examples"
 

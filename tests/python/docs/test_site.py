@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .checkout import ROOT
+from ..checkout import ROOT
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 WRITTEN = [*PAGES, ROOT / "README.md", ROOT / "CHANGELOG.md"]
