@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from .checkout import ROOT
+from ..checkout import ROOT
 from .import_layers import Upward, layers_of, pieces_of, sources_of, upward_imports
 from .private_names import private_attributes, private_attributes_touched, private_imports
 
