@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from shardprop import _core
-from shardprop.planning.graph import Problem, Solution, UnsolvedError, load_instance, solve
+from shardprop.graph import Problem, Solution, UnsolvedError, load_instance, solve
 from shardprop.planning.graph.lowered import lower
 
 Result = TypeVar("Result")

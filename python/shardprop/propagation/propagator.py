@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from .. import _torch, logs, metadata
+from .. import _torch, metadata
 from .._torch import DTensorSpec, OpSchema, OutputSharding
 from ..errors import ShardpropError
 from ..model.placements import has_strided
@@ -18,6 +18,7 @@ from ..rules.torch_registry import TorchsWay
 from ..support.cache import clear_maps, stats_of_maps
 from ..support.stats import Recorder, Stats, ThreadCounts
 from ..support.tracebacks import without_own_frames
+from . import logs
 from .decision import DECLINED, decide, decide_by_torch, left_to_torch, read_out
 from .hook import install, uninstall
 from .observers import is_watched, observed

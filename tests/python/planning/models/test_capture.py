@@ -11,10 +11,9 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Partial, Replicate, Shard
 
-from shardprop import ShardpropError
+from shardprop import ShardpropError, graph
 from shardprop.cost.compute import ComputeCost
 from shardprop.model.specs import make_spec
-from shardprop.planning import graph
 from shardprop.planning.models.layouts import plain_layouts
 from shardprop.planning.strategies.local_shapes import largest_shard
 from shardprop.propagation.policy_settings import exact_planner

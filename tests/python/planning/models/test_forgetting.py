@@ -8,7 +8,7 @@ import torch
 from torch.distributed.tensor import Replicate, Shard
 
 import shardprop
-from shardprop.planning import graph
+from shardprop import graph
 
 from .models import Mlp
 

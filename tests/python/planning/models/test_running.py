@@ -17,8 +17,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
 import shardprop
-from shardprop import ShardpropError
-from shardprop.planning import graph
+from shardprop import ShardpropError, graph
 
 from .models import Habits, Mlp, Transformer
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from ._torch import OpOverload, OpSchema
+from .._torch import OpOverload, OpSchema
 
 __all__ = ["decided", "declined_inside", "fell_back", "tells_decisions"]
 
