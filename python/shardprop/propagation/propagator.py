@@ -11,7 +11,7 @@ from .. import _torch, metadata
 from .._torch import DTensorSpec, OpSchema, OutputSharding
 from ..errors import ShardpropError
 from ..model.placements import has_strided
-from ..redistribution.torch_plans import Redistribution
+from ..redistribution.torch_plans import TorchPlanner
 from ..rules.families.views import forget_dim_maps
 from ..rules.rule import Origin
 from ..rules.torch_registry import TorchsWay
@@ -41,15 +41,15 @@ __all__ = [
     "is_enabled",
     "propagate_aside",
     "propagate_sharding",
-    "redistribution",
     "reset_stats",
     "stats",
+    "torch_planner",
     "uncounted",
 ]
 
 _recorder = Recorder()
-redistribution = Redistribution(_recorder)
-_as_torch = TorchPolicy(redistribution, _recorder)
+torch_planner = TorchPlanner(_recorder)
+_as_torch = TorchPolicy(torch_planner, _recorder)
 _not_enabled = Terms(_as_torch)
 _terms = TermsOfProcess(_recorder, _not_enabled)
 _enabled = False

@@ -31,7 +31,7 @@ from .op_call import call_schema, specs_of
 from .optimal_policy import OptimalPolicy
 from .policy import Asking, Policy
 from .policy_settings import TopologyLike, planner_for_plans
-from .propagator import current_policy, current_terms, redistribution, uncounted
+from .propagator import current_policy, current_terms, torch_planner, uncounted
 from .route import Route, Who, route
 
 __all__ = ["Decision", "plan", "propagate", "propagate_toward", "redistribute_cost"]
@@ -293,7 +293,7 @@ def plan(
     try:
         if policy == "torch":
             planner = planner_for_plans("torch" if topology is None else topology, None)
-            steps = planner.priced(src, dst, redistribution.merged(src, dst))
+            steps = planner.priced(src, dst, torch_planner.merged(src, dst))
         else:
             planner = _planner(current, topology, memory_limit)
             found = planner.steps(src, dst)

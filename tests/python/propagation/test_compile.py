@@ -20,7 +20,7 @@ from torch.distributed.tensor import DTensor, Placement, _redistribute, distribu
 
 import shardprop
 from shardprop import _torch
-from shardprop.propagation.propagator import redistribution
+from shardprop.propagation.propagator import torch_planner
 
 from ..specs import P, R, S, spec_of
 
@@ -185,10 +185,10 @@ def test_one_rank_that_traces_for_all_gets_torchs_plan(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2, 2)
     src, dst = (spec_of(mesh, (8, 8), layout) for layout in [(S(0), R), (R, S(0))])
     with settings.patch(compile_on_one_rank=True), shardprop.enabled():
-        redistribution.transform_infos(src, dst)
+        torch_planner.transform_infos(src, dst)
         assert shardprop.stats().price_fallbacks == {}
         with FakeTensorMode():
-            redistribution.transform_infos(src, dst)
+            torch_planner.transform_infos(src, dst)
     assert shardprop.stats().price_fallbacks == {"shapes of several ranks in a plan": 1}
 
 

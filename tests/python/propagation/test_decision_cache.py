@@ -17,7 +17,7 @@ from torch.distributed.tensor._ops.single_dim_strategy import register_single_di
 
 import shardprop
 from shardprop import _torch
-from shardprop.propagation.propagator import redistribution
+from shardprop.propagation.propagator import torch_planner
 from shardprop.rules import torch_registry
 from shardprop.support.cache import BoundedMap
 
@@ -164,10 +164,10 @@ def test_a_signal_handler_may_ask_while_its_thread_writes() -> None:
 
 
 def test_one_history_per_decision() -> None:
-    with redistribution.one_decision():
-        first = redistribution._history()
-        with contextlib.suppress(ValueError), redistribution.one_decision():
-            assert redistribution._history() is first
+    with torch_planner.one_decision():
+        first = torch_planner._history()
+        with contextlib.suppress(ValueError), torch_planner.one_decision():
+            assert torch_planner._history() is first
             raise ValueError
-        assert redistribution._history() is first
-    assert redistribution._history() is not first
+        assert torch_planner._history() is first
+    assert torch_planner._history() is not first

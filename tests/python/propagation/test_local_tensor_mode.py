@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, _redistribute, distribute_tensor
 
 import shardprop
-from shardprop.propagation.propagator import redistribution
+from shardprop.propagation.propagator import torch_planner
 
 from ..parity.redistribute_cases import Pair, PairMix, pair_at
 from ..quiet import quiet
@@ -108,7 +108,7 @@ def test_plans_held_are_those_of_the_ranks() -> None:
             for each, placements in ((mesh, [S(0)]), (mesh_2d, [S(1), S(0)])):
                 src, dst = spec_of(each, (5, 3), placements), spec_of(each, (5, 3), [R] * each.ndim)
                 with LocalTensorMode(frozenset(ranks)):
-                    ours = redistribution.transform_infos(src, dst)
+                    ours = torch_planner.transform_infos(src, dst)
                     theirs = _redistribute.DTensorRedistributePlanner(each, dst.tensor_meta)
                     expected = theirs.generate_greedy_transform_infos(src, dst)
                 shapes = [[whole(size) for size in info.logical_shape] for info in ours]

@@ -23,7 +23,7 @@ from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 
 import shardprop
 from shardprop import _torch
-from shardprop.propagation.propagator import redistribution
+from shardprop.propagation.propagator import torch_planner
 from shardprop.rules import torch_registry
 from shardprop.rules.families import views
 from shardprop.support import cache
@@ -73,9 +73,7 @@ def ask(decide: Decide, mesh: DeviceMesh, turns: range) -> None:
         for schema in questions(mesh, turn):
             decide(schema)
         shape = (8 * (1 + turn), 16)
-        redistribution.transform_infos(
-            spec_of(mesh, shape, [S(0), R]), spec_of(mesh, shape, [R, R])
-        )
+        torch_planner.transform_infos(spec_of(mesh, shape, [S(0), R]), spec_of(mesh, shape, [R, R]))
 
 
 class Malloced(ctypes.Structure):
