@@ -373,8 +373,8 @@ def test_what_a_row_asks_of_sizes_is_told(scaled: object) -> None:
     found = explained(scaled, spec_of(mesh, (8, 8), (S(0),)), spec_of(mesh, (8,), (R,)))
     assert found.error is not None
     texts = {each.filter: each.text for each in found.rejections}
-    assert set(texts) == {"fixed", "ask"}
-    assert texts["ask"].endswith("the rule asks more of S(0) of `x` than its size gives")
+    assert set(texts) == {"fixed", "constraint"}
+    assert texts["constraint"].endswith("the rule asks more of S(0) of `x` than its size gives")
 
 
 def test_limit_bounds_the_candidates() -> None:

@@ -1,4 +1,4 @@
-// A simpler world than that of layouts, in which prices are lower bounds of prices here.
+// A relaxation of the world of layouts, in which prices are lower bounds of prices here.
 //
 // In it a mesh dim is replicated, partial, sharded as one given layout has it (it is in the part of
 // a shard order that both begin with: "good"), or sharded otherwise ("bad"); any shard can be
@@ -15,8 +15,8 @@
 namespace shardprop {
 
 // Two bits per active mesh dim.
-using SimpleState = std::uint32_t;
-enum Simple : SimpleState { kHeld, kPending, kGood, kBad };  // kHeld: replicated
+using RelaxedState = std::uint32_t;
+enum Simple : RelaxedState { kHeld, kPending, kGood, kBad };  // kHeld: replicated
 
 // The least prices to, or from, one state of all.
 using BoundTable = std::vector<Price>;
@@ -24,21 +24,21 @@ using BoundTable = std::vector<Price>;
 // Which partials may be brought in on a mesh dim: those that are divided, those that are not.
 enum BringsIn : std::uint8_t { kNothing = 0, kSums = 1, kOthers = 2 };
 
-class SimpleWorld {
+class Relaxation {
  public:
   // `space` must outlive the world.
-  SimpleWorld(const PlanSpace& space, const std::array<std::uint8_t, kMaxMeshDims>& brings_in);
+  Relaxation(const PlanSpace& space, const std::array<std::uint8_t, kMaxMeshDims>& brings_in);
 
-  [[nodiscard]] BoundTable prices_to(SimpleState target) { return prices(target, true); }
-  [[nodiscard]] BoundTable prices_from(SimpleState source) { return prices(source, false); }
+  [[nodiscard]] BoundTable prices_to(RelaxedState target) { return prices(target, true); }
+  [[nodiscard]] BoundTable prices_from(RelaxedState source) { return prices(source, false); }
 
   // The bytes of the whole tensor: what a table depends on beside the cost model and its own state.
   [[nodiscard]] static double bytes_of(const TensorInfo& info);
 
-  [[nodiscard]] static SimpleState at(SimpleState state, int active) {
+  [[nodiscard]] static RelaxedState at(RelaxedState state, int active) {
     return state >> (2 * active) & 3u;
   }
-  [[nodiscard]] static SimpleState with(SimpleState state, int active, SimpleState simple) {
+  [[nodiscard]] static RelaxedState with(RelaxedState state, int active, RelaxedState simple) {
     return (state & ~(3u << (2 * active))) | simple << (2 * active);
   }
 
@@ -46,23 +46,23 @@ class SimpleWorld {
   enum class Pattern : std::uint8_t { kHeld, kPending, kSharded };
   struct Entry {
     Price price;
-    SimpleState state;
+    RelaxedState state;
     bool operator>(const Entry& other) const { return price > other.price; }
   };
 
-  BoundTable prices(SimpleState start, bool backward);
+  BoundTable prices(RelaxedState start, bool backward);
   void collectives(std::size_t group);
   void collective(std::size_t group, Collective kind, Pattern from, Pattern to);
   void permute(std::size_t group);
-  void each_arrangement(std::size_t group, int active, SimpleState far, Price price);
+  void each_arrangement(std::size_t group, int active, RelaxedState far, Price price);
   void local_steps(int active);
   void local(int active, Pattern from, Pattern to, int kernels, double per_byte_before,
              double per_byte_after);
-  void offer(SimpleState far, Price price);
+  void offer(RelaxedState far, Price price);
 
-  [[nodiscard]] bool is(SimpleState state, unsigned mask, Pattern pattern) const;
+  [[nodiscard]] bool is(RelaxedState state, unsigned mask, Pattern pattern) const;
   void each(unsigned mask, Pattern pattern, auto visit) const;
-  [[nodiscard]] double bytes(SimpleState state) const;
+  [[nodiscard]] double bytes(RelaxedState state) const;
 
   const PlanSpace& space_;
   std::array<std::uint8_t, kMaxMeshDims> brings_in_;
@@ -74,7 +74,7 @@ class SimpleWorld {
   bool backward_ = false;
   BoundTable table_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
-  SimpleState near_ = 0;  // whose neighbours are looked at
+  RelaxedState near_ = 0;  // whose neighbours are looked at
   Price price_ = 0;
 };
 

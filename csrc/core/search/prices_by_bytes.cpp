@@ -1,4 +1,4 @@
-#include "search/price_lines.h"
+#include "search/prices_by_bytes.h"
 
 #include <algorithm>
 
@@ -7,10 +7,10 @@
 
 namespace shardprop {
 
-PriceLines::PriceLines(const Problem& problem)
+PricesByBytes::PricesByBytes(const Problem& problem)
     : problem_(problem), classes_(problem), known_(classes_.count()) {}
 
-const PriceLine& PriceLines::of(int operand, const Rows& rows) {
+const PriceByBytes& PricesByBytes::of(int operand, const Rows& rows) {
   const Layout wanted = wanted_layout(problem_, operand, rows);
   Known& known = known_[classes_.of(operand)];
   const std::uint64_t key = known.keys.of(wanted);
@@ -20,7 +20,7 @@ const PriceLine& PriceLines::of(int operand, const Rows& rows) {
   return known.lines.emplace_back(line(problem_.operands[operand], wanted, known));
 }
 
-PriceLine PriceLines::line(const Operand& operand, const Layout& wanted, Known& known) const {
+PriceByBytes PricesByBytes::line(const Operand& operand, const Layout& wanted, Known& known) const {
   if (operand.where == Operand::Where::kForeign) return {kImpossible};
   if (operand.where == Operand::Where::kPinned) return {};
   if (const auto cost = cost_without_plan(operand.layout, wanted, problem_.member)) return {*cost};
@@ -37,7 +37,7 @@ PriceLine PriceLines::line(const Operand& operand, const Layout& wanted, Known& 
   return {latency, share, number};
 }
 
-PriceLines::Formula PriceLines::formula(const Operand& operand, const Layout& wanted) const {
+PricesByBytes::Formula PricesByBytes::formula(const Operand& operand, const Layout& wanted) const {
   struct Steps {
     const Mesh& mesh;
     Formula all = {};

@@ -1,4 +1,4 @@
-#include "search/asks.h"
+#include "search/constraints.h"
 
 #include <array>
 
@@ -18,8 +18,8 @@ bool cut_in_order(const Problem& problem, int position) {
   return !layout.ordered || has_default_order(layout);
 }
 
-bool ask_holds(const Problem& problem, std::span<const std::uint16_t> rows, int position,
-               const Ask& ask, int tensor_dim) {
+bool constraint_holds(const Problem& problem, std::span<const std::uint16_t> rows, int position,
+                      const Constraint& constraint, int tensor_dim) {
   std::array<Cut, kMaxMeshDims> cuts;
   std::size_t count = 0;
   for (int m = 0; m < problem.mesh.ndim; ++m) {
@@ -27,20 +27,20 @@ bool ask_holds(const Problem& problem, std::span<const std::uint16_t> rows, int 
     if (!cell.is_shard_like() || cell.dim != tensor_dim) continue;
     cuts[count++] = {problem.mesh.size[m], cell.is_strided() ? std::int64_t{cell.value} : 1};
   }
-  return holds(ask, size_at(problem, position, tensor_dim), {cuts.data(), count},
+  return holds(constraint, size_at(problem, position, tensor_dim), {cuts.data(), count},
                cut_in_order(problem, position));
 }
 
 }  // namespace
 
-bool asks_hold(const Problem& problem, std::span<const std::uint16_t> rows) {
+bool constraints_hold(const Problem& problem, std::span<const std::uint16_t> rows) {
   const RowTable& table = problem.table;
-  if (table.asks.empty()) return true;
+  if (table.constraints.empty()) return true;
   for (int m = 0; m < problem.mesh.ndim; ++m) {
     for (int p = 0; p < table.width(); ++p) {
-      const Ask* ask = table.asks.of(rows[m] * table.width() + p);
-      if (ask == nullptr) continue;
-      if (!ask_holds(problem, rows, p, *ask, table.at(rows[m], p).dim)) return false;
+      const Constraint* constraint = table.constraints.of(rows[m] * table.width() + p);
+      if (constraint == nullptr) continue;
+      if (!constraint_holds(problem, rows, p, *constraint, table.at(rows[m], p).dim)) return false;
     }
   }
   return true;

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "random_problem.h"
-#include "rule/ask.h"
+#include "rule/constraint.h"
 #include "search/enumerate.h"
 #include "search/region.h"
 #include "search/search.h"
@@ -32,17 +32,19 @@ Sizes held(std::int64_t size, std::span<const Cut> cuts) {
   return all;
 }
 
-bool by_hand(const Ask& ask, const Sizes& sizes) {
+bool by_hand(const Constraint& constraint, const Sizes& sizes) {
   const bool even = *sizes.begin() == *sizes.rbegin();
-  return (even || !ask.even) && *sizes.begin() >= ask.least &&
-         std::all_of(sizes.begin(), sizes.end(), [&](auto n) { return n % ask.multiple == 0; });
+  return (even || !constraint.even) && *sizes.begin() >= constraint.least &&
+         std::all_of(sizes.begin(), sizes.end(),
+                     [&](auto n) { return n % constraint.multiple == 0; });
 }
 
-Problem one_operand(std::int64_t size, std::vector<std::int64_t> mesh, const Ask& ask) {
+Problem one_operand(std::int64_t size, std::vector<std::int64_t> mesh,
+                    const Constraint& constraint) {
   Problem problem;
   problem.mesh = ring_mesh(mesh, 8);
   RowTable rule{1, 1, {placeholder(0), placeholder(0)}, {}};
-  if (!(ask == Ask{})) rule.asks.set(1, ask);
+  if (!(constraint == Constraint{})) rule.constraints.set(1, constraint);
   const std::vector<ShardKind> kinds{0};
   problem.table = fill_placeholders(with_replicate_row(rule, {}, false), kinds).table;
   Operand operand;
@@ -75,20 +77,20 @@ TEST(asks_hold_as_counted_rank_by_rank) {
     std::int64_t ranks = 1;
     for (int c = pick(0, 3); c > 0; --c) cuts.push_back({pick(1, 5), 1});
     const std::int64_t size = pick(0, 40);
-    const Ask ask{pick(0, 1) == 1, pick(1, 4), pick(1, 4)};
-    const bool expected = by_hand(ask, held(size, cuts));
+    const Constraint constraint{pick(0, 1) == 1, pick(1, 4), pick(1, 4)};
+    const bool expected = by_hand(constraint, held(size, cuts));
     yes += expected;
-    CHECK_EQ(holds(ask, size, cuts, true), expected);
+    CHECK_EQ(holds(constraint, size, cuts, true), expected);
     if (!expected) continue;
-    CHECK(may_hold(ask, size, 1));
-    for (const Cut& cut : cuts) CHECK(may_hold(ask, size, ranks *= cut.ranks));
+    CHECK(may_hold(constraint, size, 1));
+    for (const Cut& cut : cuts) CHECK(may_hold(constraint, size, ranks *= cut.ranks));
   }
   CHECK(yes > 1000);
 }
 
 TEST(strided_and_reordered_cuts_are_known_only_where_they_are_even) {
   const std::vector<Cut> plain{{2, 1}, {2, 1}}, strided{{2, 2}, {2, 1}};
-  const Ask least{false, 1, 1};
+  const Constraint least{false, 1, 1};
   CHECK(holds(least, 10, plain, true));
   CHECK(!holds(least, 10, plain, false));
   CHECK(holds({true, 2, 2}, 8, plain, false));
@@ -108,23 +110,23 @@ TEST(each_piece_of_a_strided_shard_is_a_multiple) {
 
 TEST(an_ask_follows_its_row_through_expansion) {
   RowTable rule{1, 1, {placeholder(0), placeholder(0), shard(1), shard(1)}, {}};
-  rule.asks.set(0, {true, 1, 1});
-  rule.asks.set(1, {false, 2, 1});
-  rule.asks.set(3, {true, 1, 1});
+  rule.constraints.set(0, {true, 1, 1});
+  rule.constraints.set(1, {false, 2, 1});
+  rule.constraints.set(3, {true, 1, 1});
   const RowTable with = with_replicate_row(rule, {}, false);
   const std::vector<ShardKind> kinds{0, 4};
   const RowTable table = fill_placeholders(with, kinds).table;
   CHECK_EQ(table.rows(), 4);
-  CHECK(table.asks.of(0) == nullptr && table.asks.of(1) == nullptr);
+  CHECK(table.constraints.of(0) == nullptr && table.constraints.of(1) == nullptr);
   for (const int row : {1, 2}) {
-    CHECK(*table.asks.of(2 * row) == (Ask{true, 1, 1}));
-    CHECK(*table.asks.of(2 * row + 1) == (Ask{false, 2, 1}));
+    CHECK(*table.constraints.of(2 * row) == (Constraint{true, 1, 1}));
+    CHECK(*table.constraints.of(2 * row + 1) == (Constraint{false, 2, 1}));
   }
-  CHECK(table.asks.of(6) == nullptr);
-  CHECK(*table.asks.of(7) == (Ask{true, 1, 1}));
+  CHECK(table.constraints.of(6) == nullptr);
+  CHECK(*table.constraints.of(7) == (Constraint{true, 1, 1}));
 }
 
-TEST(a_rule_without_asks_has_none) { CHECK(RowTable{}.asks.empty()); }
+TEST(a_rule_without_asks_has_none) { CHECK(RowTable{}.constraints.empty()); }
 
 TEST(as_many_mesh_dims_cut_as_the_ask_allows) {
   CHECK_EQ(rows_that_shard(one_operand(16, {2, 4}, {true, 1, 1})), 2);
@@ -138,7 +140,7 @@ TEST(as_many_mesh_dims_cut_as_the_ask_allows) {
 TEST(asks_of_outputs_are_counted_too) {
   Problem problem = one_operand(16, {2, 4}, {});
   problem.output_shapes = {{6}};
-  problem.table.asks.set(2, {true, 1, 1});
+  problem.table.constraints.set(2, {true, 1, 1});
   CHECK_EQ(rows_that_shard(problem), 1);
 }
 

@@ -11,7 +11,7 @@
 
 namespace shardprop {
 
-struct PriceLine {
+struct PriceByBytes {
   double fixed = 0.0;  // microseconds; kImpossible for what torch refuses
   double per_byte = 0.0;
   // Prices of one operand with equal formulas are the same operations on the same numbers: equal to
@@ -21,11 +21,11 @@ struct PriceLine {
 
 // Lines of one problem, each distinct one computed once. No price may depend on the history of
 // torch's graph planners.
-class PriceLines {
+class PricesByBytes {
  public:
-  explicit PriceLines(const Problem& problem);
+  explicit PricesByBytes(const Problem& problem);
 
-  [[nodiscard]] const PriceLine& of(int operand, const Rows& rows);
+  [[nodiscard]] const PriceByBytes& of(int operand, const Rows& rows);
 
  private:
   // All that the price of a step depends on, save the bytes.
@@ -42,11 +42,11 @@ class PriceLines {
   struct Known {
     DestinationKeys keys;
     FlatMap index;
-    std::deque<PriceLine> lines;
+    std::deque<PriceByBytes> lines;
     std::vector<Formula> formulas{{}};
   };
 
-  [[nodiscard]] PriceLine line(const Operand& operand, const Layout& wanted, Known& known) const;
+  [[nodiscard]] PriceByBytes line(const Operand& operand, const Layout& wanted, Known& known) const;
   [[nodiscard]] Formula formula(const Operand& operand, const Layout& wanted) const;
 
   const Problem& problem_;

@@ -1,4 +1,4 @@
-// Prices as lines: a latency, and a share for each thing that grows (see rivals.h, region.h).
+// Prices as lines: a latency, and a share for each thing that grows (see guards.h, region.h).
 #pragma once
 
 #include <vector>
@@ -8,21 +8,21 @@
 namespace shardprop {
 
 // Microseconds that stay as the sizes change, and those per unit of each thing that grows.
-struct Line {
+struct LinearPrice {
   double fixed = 0.0;
   std::vector<double> growing;
 };
 
-struct Rival {
+struct Alternative {
   Rows rows;
-  Line line;
+  LinearPrice line;
 };
 
 // Is `a` nowhere below `b`, save by `slack` in each of its numbers?
-[[nodiscard]] bool is_never_cheaper(const Line& a, const Line& b, double slack);
+[[nodiscard]] bool is_never_cheaper(const LinearPrice& a, const LinearPrice& b, double slack);
 
 // Those that no other undercuts whatever the sizes: to beat them is to beat all.
-[[nodiscard]] std::vector<Rival> undominated(const std::vector<Rival>& rivals);
+[[nodiscard]] std::vector<Alternative> undominated(const std::vector<Alternative>& alternatives);
 
 // Sums of a few prices in another order, or as expressions, agree to far more than this.
 inline constexpr double kNear = 1e-9;

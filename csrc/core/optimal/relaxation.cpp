@@ -1,4 +1,4 @@
-#include "optimal/simple_world.h"
+#include "optimal/relaxation.h"
 
 #include <bit>
 #include <cmath>
@@ -6,18 +6,18 @@
 namespace shardprop {
 namespace {
 
-bool is_sharded(SimpleState simple) { return simple == kGood || simple == kBad; }
+bool is_sharded(RelaxedState simple) { return simple == kGood || simple == kBad; }
 
 }  // namespace
 
-double SimpleWorld::bytes_of(const TensorInfo& info) {
+double Relaxation::bytes_of(const TensorInfo& info) {
   auto bytes = static_cast<double>(info.itemsize);
   for (const std::int64_t size : info.shape) bytes *= static_cast<double>(size);
   return bytes;
 }
 
-SimpleWorld::SimpleWorld(const PlanSpace& space,
-                         const std::array<std::uint8_t, kMaxMeshDims>& brings_in)
+Relaxation::Relaxation(const PlanSpace& space,
+                       const std::array<std::uint8_t, kMaxMeshDims>& brings_in)
     : space_(space), brings_in_(brings_in), active_(space.active()) {
   for (std::size_t g = 0; g < space.model().groups.size(); ++g) {
     masks_.push_back(space.mask_of(static_cast<int>(g)));
@@ -33,7 +33,7 @@ SimpleWorld::SimpleWorld(const PlanSpace& space,
   }
 }
 
-BoundTable SimpleWorld::prices(SimpleState start, bool backward) {
+BoundTable Relaxation::prices(RelaxedState start, bool backward) {
   backward_ = backward;
   table_.assign(std::size_t{1} << (2 * active_), kNoPrice);
   table_[start] = 0;
@@ -50,22 +50,22 @@ BoundTable SimpleWorld::prices(SimpleState start, bool backward) {
   return std::move(table_);
 }
 
-void SimpleWorld::offer(SimpleState far, Price price) {
+void Relaxation::offer(RelaxedState far, Price price) {
   if (price >= table_[far]) return;
   table_[far] = price;
   queue_.push({price, far});
 }
 
-double SimpleWorld::bytes(SimpleState state) const {
+double Relaxation::bytes(RelaxedState state) const {
   unsigned sharded = 0;
   for (int a = 0; a < active_; ++a) sharded |= is_sharded(at(state, a)) ? 1u << a : 0u;
   return bytes_of_[sharded];
 }
 
-bool SimpleWorld::is(SimpleState state, unsigned mask, Pattern pattern) const {
+bool Relaxation::is(RelaxedState state, unsigned mask, Pattern pattern) const {
   for (int a = 0; a < active_; ++a) {
     if (!(mask >> a & 1u)) continue;
-    const SimpleState simple = at(state, a);
+    const RelaxedState simple = at(state, a);
     const bool fits = pattern == Pattern::kHeld      ? simple == kHeld
                       : pattern == Pattern::kPending ? simple == kPending
                                                      : is_sharded(simple);
@@ -75,10 +75,10 @@ bool SimpleWorld::is(SimpleState state, unsigned mask, Pattern pattern) const {
 }
 
 // Every state that has the pattern on these mesh dims and is `near_` elsewhere.
-void SimpleWorld::each(unsigned mask, Pattern pattern, auto visit) const {
+void Relaxation::each(unsigned mask, Pattern pattern, auto visit) const {
   unsigned bad = 0;
   do {
-    SimpleState far = near_;
+    RelaxedState far = near_;
     for (int a = 0; a < active_; ++a) {
       if (!(mask >> a & 1u)) continue;
       far = with(far, a,
@@ -92,7 +92,7 @@ void SimpleWorld::each(unsigned mask, Pattern pattern, auto visit) const {
   } while (bad != 0 && pattern == Pattern::kSharded);
 }
 
-void SimpleWorld::collectives(std::size_t group) {
+void Relaxation::collectives(std::size_t group) {
   collective(group, Collective::kAllGather, Pattern::kSharded, Pattern::kHeld);
   collective(group, Collective::kReduceScatter, Pattern::kPending, Pattern::kSharded);
   collective(group, Collective::kAllReduce, Pattern::kPending, Pattern::kHeld);
@@ -100,12 +100,12 @@ void SimpleWorld::collectives(std::size_t group) {
   if (std::popcount(masks_[group]) > 1) permute(group);
 }
 
-void SimpleWorld::collective(std::size_t group, Collective kind, Pattern from, Pattern to) {
+void Relaxation::collective(std::size_t group, Collective kind, Pattern from, Pattern to) {
   if (!is(near_, masks_[group], backward_ ? to : from)) return;
   const Group& ranks_of = space_.group(static_cast<int>(group));
   const auto ranks = static_cast<double>(ranks_of.ranks);
   const CostModel& model = space_.model();
-  each(masks_[group], backward_ ? from : to, [&](SimpleState far) {
+  each(masks_[group], backward_ ? from : to, [&](RelaxedState far) {
     if (far == near_) return;
     const double held = bytes(backward_ ? far : near_);
     double wire = (ranks - 1) * held;
@@ -122,7 +122,7 @@ void SimpleWorld::collective(std::size_t group, Collective kind, Pattern from, P
 // Other mesh dims of the group may cut as much. A mesh dim outside it may change between good and
 // bad, as what cuts before it does; from far away bad costs no less than good, so that only good
 // ones have to be followed there.
-void SimpleWorld::permute(std::size_t group) {
+void Relaxation::permute(std::size_t group) {
   for (int a = 0; a < active_; ++a) {
     if (masks_[group] >> a & 1u && at(near_, a) == kPending) return;
   }
@@ -131,21 +131,21 @@ void SimpleWorld::permute(std::size_t group) {
   if (ps < kMaxPicoseconds) each_arrangement(group, 0, near_, add(price_, price_of(ps, 1)));
 }
 
-void SimpleWorld::each_arrangement(std::size_t group, int active, SimpleState far, Price price) {
+void Relaxation::each_arrangement(std::size_t group, int active, RelaxedState far, Price price) {
   if (active == active_) {
     if (price < table_[far] && bytes(far) == bytes(near_)) offer(far, price);
     return;
   }
   each_arrangement(group, active + 1, far, price);
-  const SimpleState now = at(near_, active);
+  const RelaxedState now = at(near_, active);
   const bool inside = masks_[group] >> active & 1u;
-  for (const SimpleState simple : {kHeld, kGood, kBad}) {
+  for (const RelaxedState simple : {kHeld, kGood, kBad}) {
     if (simple == now || (!inside && (simple != kBad || now != kGood))) continue;
     each_arrangement(group, active + 1, with(far, active, simple), price);
   }
 }
 
-void SimpleWorld::local_steps(int active) {
+void Relaxation::local_steps(int active) {
   local(active, Pattern::kHeld, Pattern::kSharded, 1, 0.0, 2.0);
   if (brings_in_[active] & kOthers) local(active, Pattern::kHeld, Pattern::kPending, 0, 0.0, 0.0);
   if (!(brings_in_[active] & kSums)) return;
@@ -153,11 +153,11 @@ void SimpleWorld::local_steps(int active) {
   local(active, Pattern::kSharded, Pattern::kPending, 2, 2.0, 1.0);
 }
 
-void SimpleWorld::local(int active, Pattern from, Pattern to, int kernels, double per_byte_before,
-                        double per_byte_after) {
+void Relaxation::local(int active, Pattern from, Pattern to, int kernels, double per_byte_before,
+                       double per_byte_after) {
   const unsigned mask = 1u << active;
   if (!is(near_, mask, backward_ ? to : from)) return;
-  each(mask, backward_ ? from : to, [&](SimpleState far) {
+  each(mask, backward_ ? from : to, [&](RelaxedState far) {
     const double before = bytes(backward_ ? far : near_), after = bytes(backward_ ? near_ : far);
     const std::int64_t ps =
         kernels == 0

@@ -1,4 +1,4 @@
-#include "rule/ask.h"
+#include "rule/constraint.h"
 
 #include <algorithm>
 #include <vector>
@@ -24,14 +24,15 @@ void add_chunks(Sizes& sizes, std::int64_t size, std::int64_t ranks) {
 
 }  // namespace
 
-bool holds(const Ask& ask, std::int64_t size, std::span<const Cut> cuts, bool in_order) {
+bool holds(const Constraint& constraint, std::int64_t size, std::span<const Cut> cuts,
+           bool in_order) {
   Sizes sizes{size};
   for (const Cut& cut : cuts) {
     Sizes next;
     for (const std::int64_t held : sizes) {
       if (held % (cut.ranks * cut.split_factor) == 0) {
         // A strided shard is made of pieces: a merged dim must not be cut inside of any.
-        if (held / (cut.ranks * cut.split_factor) % ask.multiple != 0) return false;
+        if (held / (cut.ranks * cut.split_factor) % constraint.multiple != 0) return false;
         add(next, held / cut.ranks);
       } else if (cut.split_factor != 1 || !in_order) {
         return false;
@@ -41,18 +42,18 @@ bool holds(const Ask& ask, std::int64_t size, std::span<const Cut> cuts, bool in
     }
     sizes = std::move(next);
   }
-  if (ask.even && sizes.size() > 1) return false;
+  if (constraint.even && sizes.size() > 1) return false;
   return std::all_of(sizes.begin(), sizes.end(), [&](std::int64_t held) {
-    return held >= ask.least && held % ask.multiple == 0;
+    return held >= constraint.least && held % constraint.multiple == 0;
   });
 }
 
-bool may_hold(const Ask& ask, std::int64_t size, std::int64_t ranks) {
+bool may_hold(const Constraint& constraint, std::int64_t size, std::int64_t ranks) {
   // Ranks that hold equally many, or multiples, hold a multiple together; the one with the fewest
   // holds no more than the mean.
-  if (ask.even && size % ranks != 0) return false;
-  if (size / ranks < ask.least) return false;
-  return size % ask.multiple == 0;
+  if (constraint.even && size % ranks != 0) return false;
+  if (size / ranks < constraint.least) return false;
+  return size % constraint.multiple == 0;
 }
 
 }  // namespace shardprop

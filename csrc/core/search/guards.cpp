@@ -1,4 +1,4 @@
-#include "search/rivals.h"
+#include "search/guards.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,46 +35,46 @@ class PriceGuard {
     const Problem sizeless = resized(problem_, 0);
     HistoryPricer now(problem_), idle(sizeless);
     ours_ = line(chosen_.rows, now, idle);
-    std::vector<Rival> rivals;
+    std::vector<Alternative> alternatives;
     for (const PricedRows& other : all) {
       if (std::isinf(other.cost) || is_near(other.cost, chosen_.cost)) continue;
-      Rival rival{other.rows, line(other.rows, now, idle)};
-      if (!is_never_cheaper(rival.line, ours_, kNear * chosen_.cost)) {
-        rivals.push_back(std::move(rival));
+      Alternative alternative{other.rows, line(other.rows, now, idle)};
+      if (!is_never_cheaper(alternative.line, ours_, kNear * chosen_.cost)) {
+        alternatives.push_back(std::move(alternative));
       }
     }
-    if (rivals.empty()) return;
+    if (alternatives.empty()) return;
     if (growths_ == 1) {
-      keep_product(rivals);
+      keep_product(alternatives);
     } else {
-      keep_cheapest(undominated(rivals));
+      keep_cheapest(undominated(alternatives));
     }
   }
 
  private:
-  Line line(const Rows& rows, HistoryPricer& now, HistoryPricer& idle) const {
+  LinearPrice line(const Rows& rows, HistoryPricer& now, HistoryPricer& idle) const {
     const Strategy cost = *price_strategy(problem_, now, rows);
     const Strategy latency = *price_strategy(problem_, idle, rows);
-    Line line{latency.cost, std::vector<double>(growths_, 0.0)};
+    LinearPrice line{latency.cost, std::vector<double>(growths_, 0.0)};
     for (std::size_t i = 0; i < cost.operand_costs.size(); ++i) {
       line.growing[problem_.operands[i].growth] += cost.operand_costs[i] - latency.operand_costs[i];
     }
     return line;
   }
 
-  void keep_product(const std::vector<Rival>& rivals) const {
-    const Rival *above = nullptr, *below = nullptr;
+  void keep_product(const std::vector<Alternative>& alternatives) const {
+    const Alternative *above = nullptr, *below = nullptr;
     double above_at = kImpossible, below_at = 0.0;
-    for (const Rival& rival : rivals) {
+    for (const Alternative& alternative : alternatives) {
       // Where its line crosses ours, as a factor on the product of now.
       const double at =
-          (rival.line.fixed - ours_.fixed) / (ours_.growing[0] - rival.line.growing[0]);
+          (alternative.line.fixed - ours_.fixed) / (ours_.growing[0] - alternative.line.growing[0]);
       if (at > 1.0 && at < above_at) {
         above_at = at;
-        above = &rival;
+        above = &alternative;
       } else if (at < 1.0 && at > below_at) {
         below_at = at;
-        below = &rival;
+        below = &alternative;
       }
     }
     int owner = 0;
@@ -106,34 +106,34 @@ class PriceGuard {
   // The last product in the direction of `step` at which ours is still the cheapest, or level but
   // for rounding: torch's guard may say either then, and we must not recompile where it would not.
   // The crossing of the lines tells it to within rounding.
-  std::int64_t last_kept(const Rival& rival, double crossing, std::int64_t step) const {
+  std::int64_t last_kept(const Alternative& alternative, double crossing, std::int64_t step) const {
     constexpr int kMaxSteps = 64;
     auto product = static_cast<std::int64_t>(crossing);
-    for (int i = 0; i < kMaxSteps && !is_kept(rival, product); ++i) product -= step;
-    for (int i = 0; i < kMaxSteps && is_kept(rival, product + step); ++i) product += step;
+    for (int i = 0; i < kMaxSteps && !is_kept(alternative, product); ++i) product -= step;
+    for (int i = 0; i < kMaxSteps && is_kept(alternative, product + step); ++i) product += step;
     return product;
   }
 
-  bool is_kept(const Rival& rival, std::int64_t product) const {
+  bool is_kept(const Alternative& alternative, std::int64_t product) const {
     const Problem then = resized(problem_, product);
     HistoryPricer pricer(then);
     const double ours = price_strategy(then, pricer, chosen_.rows)->cost;
-    const double theirs = price_strategy(then, pricer, rival.rows)->cost;
+    const double theirs = price_strategy(then, pricer, alternative.rows)->cost;
     return is_near(ours, theirs);
   }
 
-  bool comes_before(const Rival& rival) const {
-    return std::lexicographical_compare(rival.rows.begin(), rival.rows.begin() + problem_.mesh.ndim,
-                                        chosen_.rows.begin(),
-                                        chosen_.rows.begin() + problem_.mesh.ndim);
+  bool comes_before(const Alternative& alternative) const {
+    return std::lexicographical_compare(
+        alternative.rows.begin(), alternative.rows.begin() + problem_.mesh.ndim,
+        chosen_.rows.begin(), chosen_.rows.begin() + problem_.mesh.ndim);
   }
 
-  void keep_cheapest(const std::vector<Rival>& rivals) const {
+  void keep_cheapest(const std::vector<Alternative>& alternatives) const {
     HistoryPricer pricer(problem_);
     std::vector<Strategy> before, after;
-    for (const Rival& rival : rivals) {
-      (comes_before(rival) ? before : after)
-          .push_back(*price_strategy(problem_, pricer, rival.rows));
+    for (const Alternative& alternative : alternatives) {
+      (comes_before(alternative) ? before : after)
+          .push_back(*price_strategy(problem_, pricer, alternative.rows));
     }
     problem_.sizes->keep_cheapest(chosen_, before, after);
   }
@@ -141,7 +141,7 @@ class PriceGuard {
   const Problem& problem_;
   const Strategy& chosen_;
   int growths_ = 1;
-  Line ours_;
+  LinearPrice ours_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 #include <span>
 
-#include "search/line.h"
+#include "search/linear_price.h"
 #include "search/problem.h"
 #include "search/symbolic.h"
 
