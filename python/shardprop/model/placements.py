@@ -15,7 +15,10 @@ from .._torch import (
     is_strided,
 )
 
-__all__ = ["has_strided", "is_partial", "is_shard", "is_strided", "shard_kinds"]
+__all__ = ["Placements", "has_strided", "is_partial", "is_shard", "is_strided", "shard_kinds"]
+
+# One for each mesh dim.
+Placements = tuple[Placement, ...]
 
 
 def shard_kinds(specs: Sequence[DTensorSpec]) -> list[int]:

@@ -11,7 +11,8 @@ from typing import Any
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
 from ..errors import ShardpropError
-from ..model.question import Choice, Placed, Placements
+from ..model.placements import Placements
+from ..model.question import Choice, Placed
 from ..model.spec_checks import check_ends, check_spec, refuse_mixed_partials
 from ..redistribution.errors import why_no_plan, why_no_strategy
 from ..redistribution.optimal_planner import ExactPlanner

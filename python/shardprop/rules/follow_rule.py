@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._torch import DTensorSpec, OpOverload, Partial, Placement, Replicate, Shard, StridedShard
-from ..model.placements import has_strided
-from ..model.question import Choice, Placements, Question
+from ..model.placements import Placements, has_strided
+from ..model.question import Choice, Question
 from ..model.specs import alike, default_shard_order, make_spec
 from .places import function_place, innermost
 from .rule import Chooser, Origin, Rule, RuleKind, declining_the_unexpected

@@ -7,9 +7,10 @@ import functools
 import torch
 
 from ..._torch import DTensorSpec, Partial, Placement, Shard, StridedShard
+from ...model.placements import Placements
 from ...model.question import Question
 from ...model.specs import alike
-from ..follow_rule import REPLICATE, Axes, Candidate, FollowRule, Placements, argument, normal_dim
+from ..follow_rule import REPLICATE, Axes, Candidate, FollowRule, argument, normal_dim
 from .pending import passes_conversion
 from .slicing import all_but
 
