@@ -17,6 +17,7 @@ from shardprop.model.question import question_of
 from shardprop.propagation.propagator import current_policy
 from shardprop.propagation.route import Who, route_of
 from shardprop.rules import torch_registry
+from shardprop.rules.own import FAMILIES, Family
 
 from ..specs import SS, P, R, S, spec_of
 
@@ -32,6 +33,13 @@ def test_every_full_mesh_strategy_of_torch_has_a_rule() -> None:
     strategies = DTensor._op_dispatcher.sharding_propagator.op_strategy_funcs
     assert len(strategies) >= 18
     assert [str(op) for op in strategies if route_of(op).who is Who.TORCH] == []
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.module.__name__)
+def test_a_family_is_needed_until_torch_has_rules_of_its_own(family: Family) -> None:
+    needed = [op for op in family.module.RULES if torch_registry.has_own_full_mesh_strategy(op)]
+    is_over = family.until == "2.15" and IS_215_OR_LATER
+    assert needed == ([] if is_over else [*family.module.RULES])
 
 
 def test_a_reduction_leaves_a_partial_where_it_reduces_a_shard(mesh_of: MeshOf) -> None:
