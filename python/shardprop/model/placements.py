@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._torch import (
-    DTensorSpec,
-    Placement,
-    Shard,
-    StridedShard,
-    has_strided,
-    is_partial,
-    is_shard,
-    is_strided,
-)
+from .._torch import DTensorSpec, Placement, Shard, StridedShard
 
-__all__ = ["Placements", "has_strided", "is_partial", "is_shard", "is_strided", "shard_kinds"]
+__all__ = ["Placements", "shard_kinds"]
 
 # One for each mesh dim.
 Placements = tuple[Placement, ...]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .. import _torch
-from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, TensorMeta
+from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, TensorMeta, has_strided
 from .op_traits import op_facts
-from .placements import Placements, has_strided
+from .placements import Placements
 
 __all__ = [
     "Choice",

@@ -27,7 +27,7 @@ from shardprop.cli.doctor_checks import (
 )
 from shardprop.propagation import propagator
 from shardprop.redistribution.mesh_cost_models import MeshModels
-from shardprop.support.held_bytes import CacheStats
+from shardprop.support.cache import CacheStats
 
 from ..checkout import ROOT
 from ..specs import R, S, spec_of

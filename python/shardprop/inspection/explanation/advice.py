@@ -7,10 +7,18 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
-from ...model.placements import Placements, has_strided
+from ..._torch import (
+    DTensorSpec,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    StridedShard,
+    has_strided,
+    make_spec,
+)
+from ...model.placements import Placements
 from ...model.question import Choice, strided_flag
-from ...model.specs import make_spec
 from ...propagation.answer import moves
 from .asking import ExplainedQuestion
 from .model import Advice, Candidate

@@ -10,8 +10,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..._torch import is_partial, is_shard, is_strided
 from ...errors import ShardpropError
-from ...model.placements import is_partial, is_shard, is_strided
 from ...model.plan_steps import Layout
 
 __all__ = ["Block", "Cut", "blocks", "cuts_of", "held_intervals"]

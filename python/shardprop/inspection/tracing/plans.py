@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ... import _core
-from ..._torch import DTensorSpec, Partial, Placement, Replicate
+from ..._torch import DTensorSpec, Partial, Placement, Replicate, is_partial, make_spec
 from ...errors import ShardpropError
-from ...model.placements import is_partial
-from ...model.specs import make_spec
 from ...propagation.optimal_policy import OptimalPolicy
 from ...propagation.policy import Policy
 from ...propagation.policy_settings import TopologyLike, planner_for_plans

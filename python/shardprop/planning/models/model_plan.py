@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from ..._torch import DeviceMesh
+from ..._torch import DeviceMesh, make_spec
 from ...model.placements import Placements
 from ...model.plan_steps import Step
-from ...model.specs import make_spec
 from ...propagation import propagator
 from ...redistribution.optimal_planner import ExactPlanner
 from ..graph.problem import Problem

@@ -16,13 +16,14 @@ from ..._torch import (
     OpSchema,
     Replicate,
     TensorMeta,
+    default_shard_order,
+    make_spec,
 )
 from ...errors import ShardpropError
 from ...metadata import output_meta
 from ...model.placements import Placements
 from ...model.question import OutputMeta, Question
 from ...model.spec_checks import check_spec
-from ...model.specs import default_shard_order, make_spec
 from ...propagation.decision import asked_of
 from ...rules import torch_registry
 from ...rules.rule import Rule

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..._torch import OpSchema, Placement, Replicate, Shard, StridedShard
+from ..._torch import OpSchema, Placement, Replicate, Shard, StridedShard, make_spec
 from ...model.placements import Placements
-from ...model.specs import make_spec
 from .call_template import Given
 
 __all__ = ["schema_of_sources"]

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
-from ..._torch import DeviceMesh, DTensorSpec, TensorMeta
+from ..._torch import DeviceMesh, DTensorSpec, TensorMeta, make_spec
 from ...errors import ShardpropError
 from ...model.placements import Placements
-from ...model.specs import make_spec
 from ...propagation.policy_settings import planner_for_plans
 from ...redistribution.optimal_planner import ExactPlanner
 

@@ -15,11 +15,13 @@ from ..._torch import (
     Shard,
     StridedShard,
     TensorMeta,
+    is_partial,
+    is_strided,
+    make_spec,
 )
 from ...errors import ShardpropError
-from ...model.placements import Placements, is_partial, is_strided
+from ...model.placements import Placements
 from ...model.spec_checks import refuse_mixed_partials
-from ...model.specs import make_spec
 from .call_template import Given, refuse_order
 
 __all__ = ["check_count", "kinds_among", "read_sources"]

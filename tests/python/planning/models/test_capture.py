@@ -12,8 +12,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Partial, Replicate, Shard
 
 from shardprop import ShardpropError, graph
+from shardprop._torch import make_spec
 from shardprop.cost.compute import ComputeCost
-from shardprop.model.specs import make_spec
 from shardprop.planning.models.layouts import plain_layouts
 from shardprop.planning.strategies.local_shapes import largest_shard
 from shardprop.propagation.policy_settings import exact_planner

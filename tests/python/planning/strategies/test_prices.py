@@ -15,7 +15,7 @@ from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
 from shardprop import _core
-from shardprop.model.specs import make_spec
+from shardprop._torch import make_spec
 
 from .oracle import meta_of
 

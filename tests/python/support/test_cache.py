@@ -10,8 +10,7 @@ import torch
 
 import shardprop
 from shardprop.rules.families.views.dim_map import Group
-from shardprop.support.cache import BoundedMap, stats_of_maps
-from shardprop.support.held_bytes import held_bytes
+from shardprop.support.cache import BoundedMap, held_bytes, stats_of_maps
 
 NAME = "numbers of a test"
 
