@@ -47,7 +47,6 @@ CHECKS = {
     "fallbacks",
     "process group",
     "matplotlib",
-    "highspy",
     "logging",
 }
 
@@ -279,7 +278,6 @@ def test_extras_that_are_not_there_are_noted(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(state.importlib.util, "find_spec", lambda name: None)
     findings = {finding.check: finding for finding in state.extras()}
     assert findings["matplotlib"].advice == "pip install 'shardprop[plot]'"
-    assert findings["highspy"].advice == "pip install 'shardprop[milp]'"
 
 
 def test_logs_of_each_decision_are_noted(

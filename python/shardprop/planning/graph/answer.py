@@ -1,4 +1,4 @@
-"""What a solver answers, whichever it is."""
+"""What the solver answers."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ PROVED = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Labels, as one solver found them.
+    """Labels, as the solver found them.
 
     Attributes:
         labels: [N], or None if none were found.
         objective: Of the labels; inf without.
         lower_bound: No labels have a lower objective.
         infeasible: It is proved that no labels meet all constraints.
-        state: For a warm start of the same solver.
+        state: For a warm start.
     """
 
-    solver: str
     labels: Ints | None
     objective: float
     lower_bound: float

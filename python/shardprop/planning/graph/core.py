@@ -43,7 +43,6 @@ def solve_core(
     labels = None if found.labels is None else np.asarray(found.labels, dtype=np.int32)
     stats: dict[str, int | float | str] = {name: getattr(found, name) for name in _COUNTS}
     return Answer(
-        "core",
         labels,
         math.inf if labels is None else found.objective,
         found.lower_bound,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -34,8 +35,7 @@ class Solution:
         proved: The labels are optimal, up to 1e-9 of the objective for rounding.
         status: "optimal" if proved, else "feasible".
         seconds: Wall time of the call.
-        solver: "core" or "highs", whichever found the labels.
-        stats: What the solvers count, by name.
+        stats: What the solver counts, by name.
         state: For ``solve(..., warm=solution)``.
     """
 
@@ -44,7 +44,6 @@ class Solution:
     lower_bound: float
     proved: bool
     seconds: float
-    solver: str
     stats: Mapping[str, int | float | str]
     state: WarmState | None
     _nodes: tuple[Node, ...]
@@ -52,7 +51,7 @@ class Solution:
     def __repr__(self) -> str:
         return (
             f"Solution(objective={self.objective:.10g}, gap={self.gap:.2g}, proved={self.proved}, "
-            f"solver={self.solver!r}, seconds={self.seconds:.3g}, nodes={len(self.labels)})"
+            f"seconds={self.seconds:.3g}, nodes={len(self.labels)})"
         )
 
     @property
@@ -62,6 +61,13 @@ class Solution:
     @property
     def status(self) -> str:
         return "optimal" if self.proved else "feasible"
+
+    @property
+    def solver(self) -> str:
+        """Deprecated: always "core"."""
+        text = "Solution.solver is deprecated: there is only the core"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return "core"
 
     def label_names(self) -> dict[str, str]:
         """By node name, the name of its label (its index, where labels have no names)."""

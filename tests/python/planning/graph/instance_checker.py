@@ -6,20 +6,42 @@ Written from the description of the format alone: `Problem` and its loader have 
 from __future__ import annotations
 
 import json
+import lzma
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-FOLDER = Path(__file__).resolve().parents[4] / "shared" / "instances"
+_ROOT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
+_PACKED = _ROOT / "tests" / "data" / "graph"
+# Instances whose arrays are those of another.
+_ARRAYS_OF = {"llama_1layer_8x8_memory": "llama_1layer_8x8"}
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Of the unpacked files; it goes when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="shardprop-instances-")
+
+
+@cache
+def instance(name: str) -> Path:
+    """The path, without an ending, of an instance's JSON and NPZ files."""
+    path = Path(_folder().name) / name
+    for kind, packed in ((".json", name), (".npz", _ARRAYS_OF.get(name, name))):
+        data = lzma.decompress((_PACKED / f"{packed}{kind}.xz").read_bytes())
+        path.with_suffix(kind).write_bytes(data)
+    return path
 
 
 class Checker:
     """One instance; labels are by ``idx``."""
 
     def __init__(self, name: str) -> None:
-        self.data: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
-        self.arrays = np.load(FOLDER / f"{name}.npz")
+        self.data: dict[str, Any] = json.loads(instance(name).with_suffix(".json").read_text())
+        self.arrays = np.load(instance(name).with_suffix(".npz"))
         self.names = {node["name"]: node["idx"] for node in self.data["nodes"]}
 
     def cost(self, labels: dict[int, int]) -> float:

@@ -34,14 +34,14 @@ def _magnitudes(seed: int) -> Drawn:
 def test_prices_of_any_magnitude_give_the_least_cost(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         problem = _magnitudes(seed)
-        solution = solve(problem.problem(), solver="core")
+        solution = solve(problem.problem())
         assert solution.proved
         assert solution.objective == pytest.approx(problem.best(), rel=1e-9, abs=0)
 
 
 def _answer(problem: Drawn, warm: Solution | None = None) -> Solution | None:
     try:
-        return solve(problem.problem(), solver="core", warm=warm)
+        return solve(problem.problem(), warm=warm)
     except InfeasibleError:
         return None
 
@@ -84,21 +84,21 @@ def _chain(nodes: int) -> tuple[Problem, float]:
 
 def test_a_long_chain_is_solved_and_alike_each_time() -> None:
     problem, least = _chain(5000)
-    solution = solve(problem, solver="core")
+    solution = solve(problem)
     assert solution.proved and solution.objective == pytest.approx(least)
-    assert (solve(problem, solver="core").labels == solution.labels).all()
+    assert (solve(problem).labels == solution.labels).all()
 
 
 def test_however_short_the_time_there_is_an_answer_with_a_bound() -> None:
     problem, least = _chain(5000)
-    solution = solve(problem, solver="core", time_limit=1e-9)
+    solution = solve(problem, time_limit=1e-9)
     assert solution.lower_bound <= least * (1 + 1e-9) and solution.objective >= least * (1 - 1e-9)
     assert np.isfinite(solution.gap) and problem.check(solution.labels).feasible
 
 
 def test_a_solution_shows_itself_in_one_short_line() -> None:
     problem, _ = _chain(1000)
-    text = repr(solve(problem, solver="core"))
+    text = repr(solve(problem))
     assert len(text) < 150
-    for part in ("objective=", "gap=", "proved=True", "solver='core'", "seconds=", "nodes=1000"):
+    for part in ("objective=", "gap=", "proved=True", "seconds=", "nodes=1000"):
         assert part in text

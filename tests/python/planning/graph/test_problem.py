@@ -222,8 +222,8 @@ REFUSED: dict[str, tuple[Callable[[Problem], object], str]] = {
         "solve, relative_gap: Expected at least 0, got -0.1.",
     ),
     "another solver": (
-        lambda p: solve(p, solver="cbc"),  # type: ignore[arg-type]
-        "solve, solver: Expected auto, core or highs, got 'cbc'.",
+        lambda p: solve(p, solver="cbc"),
+        "solve, solver: Expected no solver, as there is only the core, got 'cbc'.",
     ),
     "warm start from labels": (
         lambda p: solve(p, warm=[0, 0, 0]),  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ def _reports(problem: Any, limit: float, gap: float, state: Any, progress: Any) 
     """A core that reports once."""
     if progress is not None:
         progress(0.5, 3, -1.0, math.inf)
-    return Answer("core", np.array([1], dtype=np.int32), 1.0, 1.0, True)
+    return Answer(np.array([1], dtype=np.int32), 1.0, 1.0, True)
 
 
 def test_a_function_gets_what_the_solver_reports(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,22 +8,16 @@ binary. Nodes that must be equal share their binaries, and rows are taken over a
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import ShardpropError
-from .inputs import Floats, Ints
-from .lowered import Lowered
-from .parts import NO_CLASSES
+from shardprop.planning.graph.inputs import Floats, Ints
+from shardprop.planning.graph.lowered import Lowered
+from shardprop.planning.graph.parts import NO_CLASSES
 
-__all__ = ["Program", "ProgramTooLargeError", "program"]
-
-# About 100 bytes each, with the rows they are in.
-MOST_VARIABLES = 20_000_000
+__all__ = ["Program", "program"]
 
 Longs = npt.NDArray[np.int64]
 
@@ -59,17 +53,9 @@ class Program:
         return chosen
 
 
-class ProgramTooLargeError(ShardpropError):
-    """More variables than fit into memory."""
-
-
-def program(problem: Lowered, until: float = math.inf) -> Program | None:
-    """The program of a problem; None if `time.monotonic()` comes to `until` while it is built.
-
-    Raises:
-        ProgramTooLargeError: with the number of variables that would do.
-    """
-    return _Builder(problem).built(until)
+def program(problem: Lowered) -> Program:
+    """The program of a problem."""
+    return _Builder(problem).built()
 
 
 class _Builder:
@@ -85,17 +71,10 @@ class _Builder:
         self._hi: list[float] = []
         self._place_nodes()
 
-    def built(self, until: float) -> Program | None:
+    def built(self) -> Program:
         binaries = self._variables
         for at in range(len(self._problem.edges)):
-            if time.monotonic() > until:
-                return None
             self._add_edge(at)
-            if self._variables > MOST_VARIABLES:
-                raise ProgramTooLargeError(
-                    f"Expected at most {MOST_VARIABLES:,} variables for solver='highs', got more "
-                    f"after {at + 1} of {len(self._problem.edges)} edges."
-                )
         for lo, hi, nodes, labels, coefficients in self._problem.rows:
             self._add_row(lo, hi, nodes, labels, coefficients)
         return Program(
