@@ -52,7 +52,9 @@ def test_a_topology_without_it_is_as_before() -> None:
 
 def test_one_made_in_python_is_checked() -> None:
     bad = replace(loaded(FULL), compute=Compute({"float32": 1.0}, efficiency=2.0))
-    with pytest.raises(ShardpropError, match=r"two nodes: compute\.efficiency: Expected a number"):
+    with pytest.raises(
+        ShardpropError, match=r"two nodes: \$\.compute\.efficiency: Expected a number"
+    ):
         load_topology(bad)
 
 

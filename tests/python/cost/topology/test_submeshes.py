@@ -126,7 +126,7 @@ def test_a_name_that_neither_has_is_refused_with_its_path(process_group: None, p
     with pytest.raises(ShardpropError) as caught:
         on(square()[part], wrong)
     assert str(caught.value).startswith(
-        "topology: groups[2].mesh_dims[1]: Expected a mesh dim from 0 to 1 or one of 'dp', 'tp', "
+        "topology: $.groups[2].mesh_dims[1]: Expected a mesh dim from 0 to 1 or one of 'dp', 'tp', "
     )
 
 

@@ -191,10 +191,19 @@ def test_entries_with_a_mesh_dim_of_size_1_are_left_out(process_group: None) -> 
 @pytest.mark.parametrize(
     ("mesh_dims", "message"),
     [
-        (["pp"], "groups[0].mesh_dims[0]: Expected a mesh dim from 0 to 1 or one of 'dp', 'tp', "),
-        ([2], "groups[0].mesh_dims[0]: Expected a mesh dim from 0 to 1 or one of 'dp', 'tp', got"),
-        (["tp", 1], 'groups[0].mesh_dims: Expected each mesh dim once, got ["tp", 1].'),
-        (["tp", "dp"], "groups[1].mesh_dims: Expected a group that no other entry has, got [0, 1]"),
+        (
+            ["pp"],
+            "$.groups[0].mesh_dims[0]: Expected a mesh dim from 0 to 1 or one of 'dp', 'tp', ",
+        ),
+        (
+            [2],
+            "$.groups[0].mesh_dims[0]: Expected a mesh dim from 0 to 1 or one of 'dp', 'tp', got",
+        ),
+        (["tp", 1], '$.groups[0].mesh_dims: Expected each mesh dim once, got ["tp", 1].'),
+        (
+            ["tp", "dp"],
+            "$.groups[1].mesh_dims: Expected a group that no other entry has, got [0, 1]",
+        ),
     ],
     ids=["unknown name", "unknown index", "one dim twice", "one group twice"],
 )
@@ -211,7 +220,7 @@ def test_a_group_that_the_mesh_does_not_have_is_refused(named: DeviceMesh) -> No
     with pytest.raises(ShardpropError) as caught:
         load_topology(FULL).on(named)
     assert str(caught.value) == (
-        "two nodes: groups[1].mesh_dims: Expected a group that the mesh has a process group for, "
+        "two nodes: $.groups[1].mesh_dims: Expected a group that the mesh has a process group for, "
         "got [0, 1]; flatten these mesh dims or leave the entry out."
     )
 
@@ -222,7 +231,9 @@ def test_a_mesh_dim_of_which_nothing_is_known_is_refused(named: DeviceMesh, mesh
     with pytest.raises(ShardpropError) as caught:
         topology.on(named)
     expected = "or a node part, got neither."
-    assert str(caught.value) == f"half: groups: Expected an entry for mesh dim 0 ('dp'), {expected}"
+    assert (
+        str(caught.value) == f"half: $.groups: Expected an entry for mesh dim 0 ('dp'), {expected}"
+    )
     with pytest.raises(ShardpropError, match="an entry for mesh dim 0, or"):
         topology.on(mesh_of(2, 4))
 
@@ -234,7 +245,7 @@ def test_errors_about_a_mesh_name_the_file(named: DeviceMesh, tmp_path: Path) ->
     saved.save(file)
     with pytest.raises(ShardpropError) as caught:
         load_topology(file).on(named, [(0, 1)])
-    assert str(caught.value).startswith(f"{file}: groups[0].mesh_dims[0]: ")
+    assert str(caught.value).startswith(f"{file}: $.groups[0].mesh_dims[0]: ")
 
 
 # --- round trip -------------------------------------------------------------------------------
