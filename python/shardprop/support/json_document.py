@@ -20,7 +20,9 @@ from ..errors import ShardpropError
 __all__ = [
     "Count",
     "Expected",
+    "Finite",
     "Flag",
+    "Index",
     "NotNegative",
     "Part",
     "Positive",
@@ -49,12 +51,14 @@ class Expected:
         )
 
 
-_Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+_Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
-Positive = Annotated[_Finite, Field(gt=0), Expected("a number above 0")]
-NotNegative = Annotated[_Finite, Field(ge=0), Expected("a number of at least 0")]
-Share = Annotated[_Finite, Field(gt=0, le=1), Expected("a number above 0 and at most 1")]
+Finite = Annotated[_Number, Expected("a number")]
+Positive = Annotated[_Number, Field(gt=0), Expected("a number above 0")]
+NotNegative = Annotated[_Number, Field(ge=0), Expected("a number of at least 0")]
+Share = Annotated[_Number, Field(gt=0, le=1), Expected("a number above 0 and at most 1")]
 Count = Annotated[int, Field(strict=True, ge=1), Expected("a whole number of at least 1")]
+Index = Annotated[int, Field(strict=True, ge=0), Expected("a whole number of at least 0")]
 Text = Annotated[str, Field(min_length=1), Expected("a text")]
 Flag = Annotated[bool, Field(strict=True), Expected("true or false")]
 
@@ -115,7 +119,7 @@ def checked(kind: type[AnyPart], value: object, document: str) -> AnyPart:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        faults = [f"{document}: {_told(each)}" for each in error.errors(include_url=False)]
+        faults = [f"{document}: {_told(each, value)}" for each in error.errors(include_url=False)]
     more = [f"and {len(faults) - _LISTED} more faults."] if len(faults) > _LISTED else []
     raise ShardpropError("\n".join(faults[:_LISTED] + more))
 
@@ -157,20 +161,31 @@ _KINDS = {
 }
 
 
-def _told(error: ErrorDetails) -> str:
-    kind, path, got = error["type"], _path(error["loc"]), error["input"]
+def _told(error: ErrorDetails, document: Any) -> str:
+    kind, path, got = error["type"], _path(error["loc"], document), error["input"]
     where = "" if path == "$" else f"{path}: "
     if kind == "fault":
         return f"{where}{error['msg']}"
     if kind == "extra_forbidden":
         return f"{where}Expected one of the keys {got.text}, got an unknown one."
-    return f"{where}Expected {_KINDS.get(kind, error['msg'])}, got {_shown(got)}."
+    if kind == "expected" or kind in _KINDS:
+        return f"{where}Expected {_KINDS.get(kind, error['msg'])}, got {_shown(got)}."
+    return f"{where}{error['msg']}, got {_shown(got)}."
 
 
-def _path(steps: Sequence[int | str]) -> str:
-    """Such as ``$.groups[1].mesh_dims``; pydantic ends the path of a key with ``[key]``."""
-    shown = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
-    return "$" + "".join(part for part in shown if part != ".[key]")
+def _path(steps: Sequence[int | str], at: Any) -> str:
+    """Such as ``$.groups[1].mesh_dims``.
+
+    Without what pydantic puts in beside the keys: the kind of an object that may be of several, and
+    ``[key]`` at the end of the path to a key.
+    """
+    path = "$"
+    for number, step in enumerate(steps, 1):
+        if isinstance(step, int):
+            path, at = f"{path}[{step}]", at[step] if step < len(at) else None
+        elif isinstance(at, Mapping) and (step in at or number == len(steps)):
+            path, at = f"{path}.{step}", at.get(step)
+    return path
 
 
 def _shown(value: object) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, model_validator
 
 from ...support.json_document import (
     Count,
     Expected,
     Flag,
+    Index,
     NotNegative,
     Part,
     Positive,
@@ -48,9 +49,7 @@ def _each_once(dims: tuple[int | str, ...]) -> tuple[int | str, ...]:
     return dims
 
 
-_Index = Annotated[int, Field(strict=True, ge=0)]
-_Name = Annotated[str, Field(min_length=1)]
-_MeshDim = Annotated[_Index | _Name, Expected("a name, or a whole number of at least 0")]
+_MeshDim = Annotated[Index | Text, Expected("a name, or a whole number of at least 0")]
 _DtypeName = Annotated[
     str,
     AfterValidator(_dtype_name),

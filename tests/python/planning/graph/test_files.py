@@ -67,10 +67,10 @@ def _change_edge(values: dict[str, Any], arrays: dict[str, Any]) -> None:
 FAULTS: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], object], str]] = {
     "another format": (lambda v, a: v.update(format="onnx"), "format: Expected 'shardprop graph"),
     "a later version": (lambda v, a: v.update(version=2), "version 1, got"),
-    "no nodes": (lambda v, a: v.pop("nodes"), "nodes: Expected a value, got none."),
+    "no nodes": (lambda v, a: v.pop("nodes"), "$.nodes: Expected a list, got nothing."),
     "a node without a name": (
         lambda v, a: v["nodes"][1].clear(),
-        "nodes[1].name: Expected a value",
+        "$.nodes[1].name: Expected a text, got nothing.",
     ),
     "a node that is no object": (
         lambda v, a: v["nodes"].__setitem__(0, 3),
@@ -78,7 +78,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], object], str]
     ),
     "labels that are no list": (
         lambda v, a: v["nodes"][0].update(labels="RS"),
-        "nodes[0].labels: Expected a list, got 'RS'.",
+        '$.nodes[0].labels: Expected a list, got "RS".',
     ),
     "a node too many": (
         lambda v, a: v["nodes"].append({"name": "z"}),
@@ -86,15 +86,24 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], object], str]
     ),
     "an unknown kind": (
         lambda v, a: v["constraints"][0].update(kind="prefer"),
-        "constraints[0].kind: Expected allow, forbid, allow_pairs, equal or row, got 'prefer'.",
+        "$.constraints[0]: Input tag 'prefer' found using 'kind' does not match any of the "
+        "expected tags: 'allow', 'forbid', 'allow_pairs', 'equal', 'row', got an object.",
     ),
     "a row with a label too few": (
         lambda v, a: v["constraints"][4]["labels"].pop(),
-        "constraints[4].labels: Expected 2 entries, got 1.",
+        "row 'row #5': Expected as many nodes as labels and coefficients, got 2, 1 and 2.",
     ),
     "a bound that is a word": (
         lambda v, a: v["constraints"][4].update(hi="much"),
-        "Expected a number, got 'much'.",
+        '$.constraints[4].hi: Expected a number, got "much".',
+    ),
+    "a part that a kind needs": (
+        lambda v, a: v["constraints"][4].pop("labels"),
+        "$.constraints[4].labels: Expected a list, got nothing.",
+    ),
+    "a part that a kind lacks": (
+        lambda v, a: v["constraints"][0].update(hi=1),
+        "$.constraints[0].hi: Expected one of the keys kind, name, node, labels, got an unknown",
     ),
     "a label out of range": (
         lambda v, a: v["constraints"][0].update(labels=[2]),
@@ -137,13 +146,13 @@ def test_a_fault_is_told_with_the_file_and_the_place(tmp_path: Path, case: str) 
 @pytest.mark.parametrize(
     ("document", "data", "words"),
     [
-        (None, b"", "p.json: Expected a file that can be read, got No such file"),
-        (b"{", b"", "p.json: Expected JSON, got Expecting property name"),
+        (None, b"", "p.json: Expected a file that can be read, got: No such file"),
+        (b"{", b"", "p.json: Expected JSON, got this at line 1, column 2: Expecting prop"),
         (b"\xff", b"", "p.json: Expected JSON in UTF-8, got bytes that are not."),
         (b"{}", None, "p.npz: Expected a file that can be read, got No such file"),
         (b"{}", b"no zip", "p.npz: Expected an NPZ file without pickled objects, got"),
         (b"{}", b"PK\x03\x04", "p.npz: Expected an NPZ file without pickled objects, got"),
-        (b"[]", "empty", "p.json: document: Expected an object, got list."),
+        (b"[]", "empty", "p.json: Expected an object, got a list."),
     ],
 )
 def test_files_that_are_none_are_refused(tmp_path: Path, document, data, words: str) -> None:

@@ -95,9 +95,25 @@ def test_an_instance_survives_our_own_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda data: data.pop("flow"), "Expected an instance, got"),
+        (lambda data: data.pop("flow"), "$.flow: Expected a list, got nothing."),
         (lambda data: data["flow"].append([15, 0, [16]]), "Expected prices of shape"),
-        (lambda data: data["flow"].append([15, 0, [9999]]), "Expected an instance, got"),
+        (
+            lambda data: data["flow"].append([15, 0, [9999]]),
+            "idx 9999: Expected that of a node, got none",
+        ),
+        (lambda data: data["flow"].append([15, 0, []]), "arg 0: Expected a producer, got none."),
+        (
+            lambda data: data["flow"].append([9999, 0, [16]]),
+            "idx 9999: Expected that of a node, got none",
+        ),
+        (
+            lambda data: data["nodes"][3].update(idx="3"),
+            '$.nodes[3].idx: Expected a whole number of at least 0, got "3".',
+        ),
+        (
+            lambda data: data["nodes"][3]["out"].pop(),
+            "comm_3_0: Expected 8 rows of prices, got (9,",
+        ),
         (lambda data: data["user"].append([13, 0, [99], "u"]), "allow 'u': Expected labels from 0"),
         (
             lambda data: data["user"].append([13, 0, [2], "u"]),

@@ -369,7 +369,7 @@ def test_importing_shardprop_imports_no_solver_and_no_graph() -> None:
         "before = set(sys.modules)\n"
         "shardprop.graph.Problem()\n"
         "new = {name.split('.')[0] for name in set(sys.modules) - before}\n"
-        "print(sorted(new & {'highspy', 'scipy', 'rich', 'torch'}))\n"
+        "print(sorted(new & {'highspy', 'pydantic', 'scipy', 'rich', 'torch'}))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
