@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ... import _core
-from .answer import relative_gap
 from .inputs import Ints
 from .lowered import Lowered
 from .parts import Node
 
-__all__ = ["Solution", "WarmState"]
+__all__ = ["PROVED", "Solution", "WarmState", "relative_gap"]
+
+# A gap below this is what rounding alone may leave.
+PROVED = 1e-9
+
+
+def relative_gap(objective: float, lower_bound: float) -> float:
+    """How much lower another objective might be, as a part of this one (of 1, if that is more)."""
+    if math.isinf(objective) or math.isinf(lower_bound):
+        return 0.0 if objective == lower_bound else math.inf
+    return max(0.0, (objective - lower_bound) / max(1.0, abs(objective)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +54,8 @@ class Solution:
     lower_bound: float
     proved: bool
     seconds: float
-    stats: Mapping[str, int | float | str]
-    state: WarmState | None
+    stats: Mapping[str, int]
+    state: WarmState
     _nodes: tuple[Node, ...]
 
     def __repr__(self) -> str:

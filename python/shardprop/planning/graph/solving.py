@@ -1,25 +1,27 @@
-"""`solve`: what is asked of the core, and what is made of its answer."""
+"""`solve`: what the core is asked, and what is made of its answer."""
 
 from __future__ import annotations
 
 import math
 import time
 import warnings
-from dataclasses import replace
+
+import numpy as np
 
 from ...errors import ShardpropError
-from .answer import PROVED, Answer, OnProgress
-from .answer import relative_gap as gap_of
 from .core import solve_core
 from .errors import UnsolvedError, fault
 from .inputs import bound
 from .lowered import lower
 from .problem import Problem
-from .progress import shown
+from .progress import OnProgress, shown
 from .reasons import explained
-from .solution import Solution, WarmState
+from .solution import PROVED, Solution, WarmState
+from .solution import relative_gap as gap_of
 
 __all__ = ["solve"]
+
+_COUNTS = ("iterations", "fixed", "width", "nodes")
 
 
 def solve(
@@ -54,45 +56,34 @@ def solve(
     began = time.monotonic()
     limit = _checked(problem, time_limit, relative_gap, warm, solver)
     lowered = lower(problem)
-    before = None if warm is None else warm.state
-    fits = before is not None and before.problem.same_shape(lowered)
-    state = before.core if before is not None and fits else None
+    fits = warm is not None and warm.state.problem.same_shape(lowered)
+    state = warm.state.core if warm is not None and fits else None
     with shown(progress) as on_progress:
         left = max(0.0, began + limit - time.monotonic())
         found = solve_core(lowered, left, relative_gap, state, on_progress)
-    answer = _evaluated(problem, found)
-    if answer.infeasible:
+    if found.status == "infeasible":
         raise explained(problem)
-    if answer.labels is None:
+    labels = None if found.labels is None else np.asarray(found.labels, dtype=np.int32)
+    evaluation = None if labels is None else problem.check(labels)
+    # The core's labels could break a row of ours by rounding in its test of the row, at the most.
+    if labels is None or evaluation is None or not evaluation.feasible:
         raise UnsolvedError(
             f"Expected labels that meet all constraints within {limit:g} s, got none: the lower "
-            f"bound is {answer.lower_bound:.10g}.",
-            answer.lower_bound,
+            f"bound is {found.lower_bound:.10g}.",
+            found.lower_bound,
         )
-    answer.labels.setflags(write=False)
+    labels.setflags(write=False)
+    objective = evaluation.objective
     return Solution(
-        answer.labels,
-        answer.objective,
-        min(answer.lower_bound, answer.objective),
-        answer.proved,
+        labels,
+        objective,
+        min(found.lower_bound, objective),
+        found.proved and gap_of(objective, found.lower_bound) <= PROVED,
         time.monotonic() - began,
-        answer.stats,
-        None if answer.state is None else WarmState(answer.state, lowered),
+        {name: getattr(found, name) for name in _COUNTS},
+        WarmState(found.state, lowered),
         tuple(problem.nodes),
     )
-
-
-def _evaluated(problem: Problem, answer: Answer) -> Answer:
-    """The answer with the objective of the problem's own data, if its labels hold there."""
-    if answer.labels is None:
-        return answer
-    found = problem.check(answer.labels)
-    if not found.feasible:
-        # Rounding in the solver's own test of a row, at the most.
-        refused = {**answer.stats, "refused": found.violations[0]}
-        return Answer(None, math.inf, answer.lower_bound, stats=refused)
-    proved = answer.proved and gap_of(found.objective, answer.lower_bound) <= PROVED
-    return replace(answer, objective=found.objective, proved=proved)
 
 
 def _checked(

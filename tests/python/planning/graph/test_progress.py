@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 
 from shardprop.planning.graph import Problem, solve
-from shardprop.planning.graph.answer import Answer
 from shardprop.planning.graph.progress import line
+
+from .fake_core import core_answer
 
 
 def _one_node() -> Problem:
@@ -19,11 +19,11 @@ def _one_node() -> Problem:
     return problem
 
 
-def _reports(problem: Any, limit: float, gap: float, state: Any, progress: Any) -> Answer:
+def _reports(problem: Any, limit: float, gap: float, state: Any, progress: Any) -> Any:
     """A core that reports once."""
     if progress is not None:
         progress(0.5, 3, -1.0, math.inf)
-    return Answer(np.array([1], dtype=np.int32), 1.0, 1.0, True)
+    return core_answer([1], 1.0, 1.0, proved=True)
 
 
 def test_a_function_gets_what_the_solver_reports(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,17 +10,14 @@ import pytest
 
 from shardprop.errors import ShardpropError
 from shardprop.planning.graph import Problem, core, solve
-from shardprop.planning.graph.answer import Answer
 from shardprop.planning.graph.solving import solve_core
 
+from .fake_core import core_answer
 
-def _gives_up(labels: Any, objective: float) -> Any:
+
+def _gives_up(*_: object) -> Any:
     """A core that has labels and a bound of -5, and proves nothing."""
-
-    def core_that_gives_up(*_: object, **__: object) -> Answer:
-        return Answer(labels, objective, -5.0, stats={"iterations": 7})
-
-    return core_that_gives_up
+    return core_answer([1, 0], 8.0, -5.0)
 
 
 def _two_nodes() -> Problem:
@@ -32,8 +29,7 @@ def _two_nodes() -> Problem:
 
 
 def test_the_gap_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    dear = np.array([1, 0], dtype=np.int32)
-    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", _gives_up(dear, 8.0))
+    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", _gives_up)
     solution = solve(_two_nodes())
     assert (solution.objective, solution.lower_bound) == (8.0, -5.0)
     assert not solution.proved and solution.status == "feasible"
@@ -44,8 +40,7 @@ def test_the_gap_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_labels_that_break_a_row_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = _two_nodes()
     problem.add_row([("a", 1, 1.0)], hi=0.5, name="memory")
-    wrong = np.array([1, 0], dtype=np.int32)
-    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", _gives_up(wrong, 8.0))
+    monkeypatch.setattr("shardprop.planning.graph.solving.solve_core", _gives_up)
     with pytest.raises(ShardpropError, match="Expected labels that meet all constraints within"):
         solve(problem)
 
@@ -53,7 +48,7 @@ def test_labels_that_break_a_row_are_not_believed(monkeypatch: pytest.MonkeyPatc
 def test_the_core_is_asked_for_no_more_than_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[float] = []
 
-    def noting(problem: Any, limit: float, *rest: Any) -> Answer:
+    def noting(problem: Any, limit: float, *rest: Any) -> Any:
         limits.append(limit)
         return core.solve_core(problem, limit, *rest)
 
