@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
+from ...cost.calibration import Settings
+from ...cost.calibration.settings import parse_sizes
 from ...errors import ShardpropError
-from .settings import Settings, parse_sizes
+from ..ranks import mesh_names, mesh_sizes
 
 __all__ = ["Request", "is_under_torchrun", "request_of"]
 
@@ -83,7 +84,7 @@ def request_of(
     defaults = Settings()
     return Request(
         shape=shape,
-        names=None if names is None else _names(names, len(shape)),
+        names=mesh_names(names, len(shape), "--names"),
         flatten=flatten,
         device=device or ("cuda" if enough else "cpu"),
         settings=Settings(defaults.sizes if sizes is None else parse_sizes(sizes), repetitions),
@@ -109,19 +110,10 @@ def _shape(mesh: str | None, ranks: int | None) -> tuple[int, ...]:
         if ranks is None:
             raise ShardpropError("Expected --mesh or --ranks, or to be run by torchrun; got none.")
         return (ranks,)
-    if not re.fullmatch(r"[1-9][0-9]{0,4}(x[1-9][0-9]{0,4}){0,7}", mesh):
-        raise ShardpropError(f"--mesh: Expected sizes such as 2x4, got {mesh!r}.")
-    shape = tuple(int(size) for size in mesh.split("x"))
+    shape = mesh_sizes(mesh, most_ranks=None)
     total = math.prod(shape)
     if ranks is not None and total != ranks:
         raise ShardpropError(f"--mesh: Expected a mesh of {ranks} ranks, got {mesh} of {total}.")
     if not 2 <= total <= (_MOST_RANKS if ranks is None else ranks):
         raise ShardpropError(f"--mesh: Expected 2 to {_MOST_RANKS} ranks, got {mesh} of {total}.")
     return shape
-
-
-def _names(text: str, dims: int) -> tuple[str, ...]:
-    names = tuple(text.split(","))
-    if len(set(names)) != dims or len(names) != dims or not all(map(str.isidentifier, names)):
-        raise ShardpropError(f"--names: Expected {dims} different names, got {text!r}.")
-    return names

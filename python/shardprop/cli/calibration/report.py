@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 from rich.table import Table
 
+from ...cost.calibration import Calibration, Fitted
 from ...support.console import console_for_tables
+from ..common import print_json
 from .request import Request
-from .result import Calibration, Fitted
 
 __all__ = ["publish"]
 
@@ -21,7 +21,7 @@ def publish(found: Calibration, request: Request) -> None:
         OSError: the file cannot be written.
     """
     if request.as_json:
-        print(json.dumps(found.to_json(), indent=2), flush=True)
+        print_json(found.to_json())
     else:
         _print(found, request.names)
     if request.output is not None:

@@ -16,12 +16,11 @@ import torch.multiprocessing as mp
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from ... import _torch
+from ...cost.calibration import Calibration, calibrate
+from ...cost.topology import Group, Topology
 from ...support.progress import progress
-from ..topology import Group, Topology
-from .measuring import calibrate
 from .report import publish
 from .request import Request, is_under_torchrun
-from .result import Calibration
 
 __all__ = ["run"]
 
