@@ -168,6 +168,8 @@ def _told(error: ErrorDetails, document: Any) -> str:
         return f"{where}{error['msg']}"
     if kind == "extra_forbidden":
         return f"{where}Expected one of the keys {got.text}, got an unknown one."
+    if kind == "missing":  # of a list of so many items; `Part` sees to keys
+        return f"{where}Expected one more item, got nothing."
     if kind == "expected" or kind in _KINDS:
         return f"{where}Expected {_KINDS.get(kind, error['msg'])}, got {_shown(got)}."
     return f"{where}{error['msg']}, got {_shown(got)}."
@@ -182,7 +184,8 @@ def _path(steps: Sequence[int | str], at: Any) -> str:
     path = "$"
     for number, step in enumerate(steps, 1):
         if isinstance(step, int):
-            path, at = f"{path}[{step}]", at[step] if step < len(at) else None
+            known = isinstance(at, (list, tuple)) and step < len(at)
+            path, at = f"{path}[{step}]", at[step] if known else None
         elif isinstance(at, Mapping) and (step in at or number == len(steps)):
             path, at = f"{path}.{step}", at.get(step)
     return path

@@ -277,6 +277,11 @@ def test_the_faults_of_a_long_list_are_told_in_part() -> None:
     ]
 
 
+def test_a_set_of_mesh_dims_is_refused_with_its_path() -> None:
+    with pytest.raises(ShardpropError, match=rf"\$\.groups\[0\]\.mesh_dims\[0\]: {A_MESH_DIM}-1"):
+        load_topology(changed("groups.0.mesh_dims", {-1}))
+
+
 def test_an_optional_key_may_be_null() -> None:
     for path in ("compute", "name", "node.within.permute", "node.between"):
         assert load_topology(changed(path, None)) == load_topology(changed(path, MISSING))

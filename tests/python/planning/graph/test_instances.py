@@ -101,6 +101,10 @@ def test_an_instance_survives_our_own_files(tmp_path: Path) -> None:
             lambda data: data["flow"].append([15, 0, [9999]]),
             "idx 9999: Expected that of a node, got none",
         ),
+        (
+            lambda data: data["flow"].insert(0, [15, 0]),
+            "$.flow[0][2]: Expected one more item, got nothing.",
+        ),
         (lambda data: data["flow"].append([15, 0, []]), "arg 0: Expected a producer, got none."),
         (
             lambda data: data["flow"].append([9999, 0, [16]]),
