@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .constraints import Allow, Constraint, Forbid
-from .inputs import Ints
+from .inputs import Flags, Ints
 from .lowered import Lowered, Lowering
-from .masks import Flags, allowed_by
 from .parts import NO_CLASSES, Edge, Node
 from .problem import Problem
 
@@ -54,7 +53,7 @@ class Item:
             return self.limit, np.isfinite(nodes[self.limit].costs)
         if isinstance(self.limit, (Allow, Forbid)):
             node = self.limit.node
-            return node, allowed_by(self.limit, nodes[node].count)
+            return node, self.limit.mask(nodes[node].count)
         return None
 
 

@@ -1,4 +1,4 @@
-"""A problem as the solvers take it: arrays only, masks within the costs, pairs as tables."""
+"""A problem as the solver takes it: arrays only, masks within the costs, pairs as tables."""
 
 from __future__ import annotations
 
