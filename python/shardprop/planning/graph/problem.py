@@ -46,9 +46,7 @@ class Problem:
         self._tables = SharedArrays[np.float64]()
         self._classes = SharedArrays[np.int32]()
         self._constraints: dict[str, Constraint] = {}
-        self._left: list[
-            Flags
-        ] = []  # arrays that are replaced, never written to: copies share them
+        self._left: list[Flags] = []  # arrays are replaced, not written to: copies share them
 
     @property
     def nodes(self) -> Sequence[Node]:

@@ -5,8 +5,10 @@ Written from the description of the format alone: `Problem` and its loader have 
 
 from __future__ import annotations
 
+import atexit
 import json
 import lzma
+import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -21,15 +23,17 @@ _ARRAYS_OF = {"llama_1layer_8x8_memory": "llama_1layer_8x8"}
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def _folder() -> Path:
     """Of the unpacked files; it goes when the process ends."""
-    return tempfile.TemporaryDirectory(prefix="shardprop-instances-")
+    folder = tempfile.mkdtemp(prefix="shardprop-instances-")
+    atexit.register(shutil.rmtree, folder)
+    return Path(folder)
 
 
 @cache
 def instance(name: str) -> Path:
     """The path, without an ending, of an instance's JSON and NPZ files."""
-    path = Path(_folder().name) / name
+    path = _folder() / name
     for kind, packed in ((".json", name), (".npz", _ARRAYS_OF.get(name, name))):
         data = lzma.decompress((_PACKED / f"{packed}{kind}.xz").read_bytes())
         path.with_suffix(kind).write_bytes(data)
