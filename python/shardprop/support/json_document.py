@@ -1,6 +1,6 @@
 """JSON documents that are checked by pydantic, with the path to every fault.
 
-Imported where a document is read, not before: pydantic takes 70 ms.
+Imported where a document is read, not before: pydantic and the models take 0.1 s.
 """
 
 from __future__ import annotations

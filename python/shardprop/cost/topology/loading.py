@@ -66,6 +66,6 @@ def _from_file(path: Path) -> Topology:
 
 def _checked(values: object, document: str, name: str, origin: str = "") -> Topology:
     from ...support.json_document import checked
-    from .schema import TopologyFile  # 70 ms that presets and functions need not wait for
+    from .schema import TopologyFile  # 0.1 s that presets and functions need not wait for
 
     return checked(TopologyFile, values, document).topology(name, origin)
