@@ -20,9 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from torch.distributed.device_mesh import init_device_mesh
 
-from .llama import Size, build
-
-BATCH = 16
+from .llama import BATCH, SEQ, build
 
 # Layers, mesh, part of the parameters that a rank may hold.
 CASES: list[tuple[int, tuple[int, ...], float | None]] = [
@@ -44,10 +42,8 @@ def plan(layers: int, shape: tuple[int, ...], memory: float | None) -> dict[str,
     warnings.simplefilter("ignore")
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=64)
     mesh = init_device_mesh("cpu", shape)
-    model = build(Size(layers=layers))
-    tokens = torch.empty(
-        BATCH, model.layers[0].attention.size.seq, dtype=torch.int64, device="meta"
-    )
+    model = build(layers)
+    tokens = torch.empty(BATCH, SEQ, dtype=torch.int64, device="meta")
     parameter_bytes = sum(p.numel() * p.itemsize for p in model.parameters())
     limit = None if memory is None else memory * parameter_bytes
     found: dict[str, Any] = {}

@@ -17,7 +17,8 @@ import pytest
 import torch
 
 import shardprop
-from shardprop.cli.demo_program.train import Trainer, quiet_torch_advice
+from shardprop.cli.demo_program.train import Trainer
+from shardprop.support.torch_advice import without_torch_advice
 
 from .trace_instructions import new_trainer
 from .training import forget
@@ -43,7 +44,7 @@ def _timed(trainer: Trainer, block: AbstractContextManager[Any]) -> tuple[float,
 def test_first_step(trainer: Trainer, benchmark: Any) -> None:
     benchmark.group = "first step of the demo's transformer, 2x2x2"
     alone, traced, propagation = [], [], []
-    with quiet_torch_advice(), shardprop.enabled():
+    with without_torch_advice(), shardprop.enabled():
         trainer.step()
         for _ in range(_ROUNDS):
             shardprop.reset_stats()

@@ -22,9 +22,11 @@ from contextlib import nullcontext
 import torch
 
 import shardprop
-from shardprop.cli.demo_program.layout import build_layout
-from shardprop.cli.demo_program.settings import MeshShape, ModelSize, Settings
-from shardprop.cli.demo_program.train import Trainer, fake_ranks, quiet_torch_advice
+from shardprop.cli.demo_program.llama import LlamaSize
+from shardprop.cli.demo_program.settings import MeshShape, Settings
+from shardprop.cli.demo_program.train import Trainer
+from shardprop.cli.ranks import fake_mesh, fake_ranks
+from shardprop.support.torch_advice import without_torch_advice
 
 from .training import forget
 from .valgrind import run_counted
@@ -35,15 +37,15 @@ FEW, MANY = 1, 7
 
 def new_trainer() -> Trainer:
     """Of the model whose steps are looked at."""
-    settings = Settings(mesh=MeshShape.parse("2x2x2"), model=ModelSize())
-    return Trainer(settings, build_layout(settings.mesh), torch.float32)
+    settings = Settings(mesh=MeshShape.parse("2x2x2"), model=LlamaSize())
+    return Trainer(settings, fake_mesh(settings.mesh.sizes, settings.mesh.names), torch.float32)
 
 
 def steps(kind: str, count: int) -> None:
     """The process that is counted."""
     torch.set_num_threads(1)
     gc.disable()
-    with fake_ranks(8), quiet_torch_advice(), shardprop.enabled():
+    with fake_ranks(8), without_torch_advice(), shardprop.enabled():
         trainer = new_trainer()
         trainer.step()
         for _ in range(count):

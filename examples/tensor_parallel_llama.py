@@ -63,15 +63,15 @@ class Llama(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(VOCAB, DIM)
+        self.tok_embeddings = nn.Embedding(VOCAB, DIM)
         self.attention_norm, self.ffn_norm, self.norm = (nn.RMSNorm(DIM) for _ in range(3))
-        self.attention, self.ffn = Attention(), FeedForward()
+        self.attention, self.feed_forward = Attention(), FeedForward()
         self.output = nn.Linear(DIM, VOCAB, bias=False)
 
     def forward(self, ids: Tensor) -> Tensor:
-        x = self.embedding(ids)
+        x = self.tok_embeddings(ids)
         x = x + self.attention(self.attention_norm(x))
-        x = x + self.ffn(self.ffn_norm(x))
+        x = x + self.feed_forward(self.ffn_norm(x))
         return self.output(self.norm(x))
 
 
@@ -84,7 +84,7 @@ def parallelize(model: Llama, mesh: DeviceMesh) -> None:
         model,
         mesh,
         {
-            "embedding": RowwiseParallel(
+            "tok_embeddings": RowwiseParallel(
                 input_layouts=Replicate(), output_layouts=Shard(1), use_local_output=False
             ),
             "attention_norm": SequenceParallel(),
@@ -92,9 +92,9 @@ def parallelize(model: Llama, mesh: DeviceMesh) -> None:
             **dict.fromkeys(("attention.wq", "attention.wk", "attention.wv"), column),
             "attention.wo": row,
             "ffn_norm": SequenceParallel(),
-            "ffn": whole,
-            **dict.fromkeys(("ffn.w1", "ffn.w3"), column),
-            "ffn.w2": row,
+            "feed_forward": whole,
+            **dict.fromkeys(("feed_forward.w1", "feed_forward.w3"), column),
+            "feed_forward.w2": row,
             "norm": SequenceParallel(),
             "output": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate()),
         },

@@ -1,7 +1,7 @@
 """The command line: `shardprop demo` and others, the same as `python -m shardprop ...`.
 
 common    exit codes, errors, JSON        notation   tensors and arguments as text
-progress  bars on stderr                  ranks      process groups that stand in for real ones
+decisions torch's beside shardprop's      ranks      process groups that stand in for real ones
 program   a script that is run as `python SCRIPT` would
 
 One file per command; what a command does is elsewhere, and imported when it is run.

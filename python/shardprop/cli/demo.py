@@ -58,12 +58,12 @@ def demo(
     - 2: the request makes no sense, such as a mesh that does not divide the model
     """
     from .demo_program import runs
-    from .demo_program.settings import ModelSize
+    from .demo_program.llama import LlamaSize
 
-    size = ModelSize(layers, dim, heads, hidden, vocab, batch, seq)
-    outcome = runs.plan_run(runs.Request(mesh, compare, gloo, force, size, steps, seed))()
+    size = LlamaSize(layers, dim, heads, hidden, vocab, batch, seq)
+    report = runs.plan_run(runs.Request(mesh, compare, gloo, force, size, steps, seed))()
     if as_json:
-        print_json(outcome.values)
+        print_json(report.values())
     else:
-        print_lines(outcome.lines)
-    raise typer.Exit(0 if outcome.good else 1)
+        print_lines(report.lines())
+    raise typer.Exit(0 if report.good else 1)

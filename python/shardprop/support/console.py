@@ -1,14 +1,16 @@
-"""How text is shown: tables as wide as there is room, and counts with the plural they ask for."""
+"""How text is shown: tables as wide as there is room, labelled lines, counts in words."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-__all__ = ["console_for_tables", "counted"]
+__all__ = ["console_for_tables", "counted", "labelled", "table"]
 
 # Wide enough for the tables where stdout is a file, which has no width.
 _COLUMNS = 120
@@ -26,3 +28,19 @@ def console_for_tables() -> Console:
 def counted(number: int, what: str) -> str:
     """``"1 op"``, ``"2,000 ops"``."""
     return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def table(left: Sequence[str], right: Sequence[str] = ()) -> Table:
+    """A table without lines, by its headings: columns of words, then columns of figures."""
+    from rich.table import Table
+
+    made = Table(*left, box=None)
+    for heading in right:
+        made.add_column(heading, justify="right")
+    return made
+
+
+def labelled(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
+    """A line for each label and what it stands for, the labels `width` wide."""
+    for label, text in rows:
+        yield f"{label:<{width}}{text}"

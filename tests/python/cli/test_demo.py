@@ -18,11 +18,11 @@ import torch
 from typer.testing import CliRunner
 
 from shardprop.cli import app
+from shardprop.cli.decisions import Decision, describe
 from shardprop.cli.demo_program.compare import agree
-from shardprop.cli.demo_program.decisions import Decision, describe
 from shardprop.cli.demo_program.gloo import TOLERANCE, gradient_difference
-from shardprop.cli.demo_program.layout import SINGLE_DEVICE
-from shardprop.cli.demo_program.settings import MeshShape, ModelSize, Settings, SettingsError
+from shardprop.cli.demo_program.llama import LlamaSize
+from shardprop.cli.demo_program.settings import MeshShape, Settings, SettingsError
 from shardprop.cli.demo_program.train import Trainer
 
 SMALL = ("--layers", "1", "--steps", "2")
@@ -153,20 +153,20 @@ def test_mesh_shape_knows_its_names_and_ranks() -> None:
 
 def test_model_that_the_mesh_does_not_divide_is_refused() -> None:
     with pytest.raises(SettingsError, match="vocab"):
-        Settings(MeshShape((2,)), ModelSize(vocab=257))
+        Settings(MeshShape((2,)), LlamaSize(vocab=257))
 
 
 def test_the_model_learns_on_a_single_device_and_is_reproducible() -> None:
-    settings = Settings(MeshShape((1,)), ModelSize(layers=1))
-    runs = [Trainer(settings, SINGLE_DEVICE, torch.float64) for _ in range(2)]
+    settings = Settings(MeshShape((1,)), LlamaSize(layers=1))
+    runs = [Trainer(settings, None, torch.float64) for _ in range(2)]
     first, second = ([trainer.step().item() for _ in range(3)] for trainer in runs)
     assert first == second
     assert first[2] < first[1] < first[0]
 
 
 def test_tokens_see_only_the_past() -> None:
-    settings = Settings(MeshShape((1,)), ModelSize(layers=2))
-    trainer = Trainer(settings, SINGLE_DEVICE, torch.float64)
+    settings = Settings(MeshShape((1,)), LlamaSize(layers=2))
+    trainer = Trainer(settings, None, torch.float64)
     changed = trainer.tokens.clone()
     changed[:, -1] = (changed[:, -1] + 1) % settings.model.vocab
     before, after = trainer.model(trainer.tokens), trainer.model(changed)

@@ -16,8 +16,7 @@ from torch.distributed.tensor import _redistribute
 
 import shardprop
 from shardprop import _torch
-from shardprop.cli.demo_program.compare import clear_every_cache
-from shardprop.cli.demo_program.decisions import Decision
+from shardprop.cli.decisions import Decision, clear_every_cache
 from shardprop.propagation.timing import watch_propagation
 
 from ..quiet import quiet

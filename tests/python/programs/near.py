@@ -18,7 +18,7 @@ from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.tensor import DTensor
 
 import shardprop
-from shardprop.cli.demo_program.compare import clear_every_cache
+from shardprop.cli.decisions import clear_every_cache
 
 from ..quiet import quiet
 from .compare import Program

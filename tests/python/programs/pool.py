@@ -27,7 +27,7 @@ PROGRAM_SECONDS = 240
 """A program that takes longer hangs: some rank waits for a collective that others never start."""
 
 _PRELOADED = [
-    "shardprop.cli.demo_program.compare",
+    "shardprop.cli.decisions",
     "torch._dynamo",
     "torch.distributed.fsdp",
     "torch.distributed.tensor.experimental",

@@ -20,9 +20,11 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 
+from shardprop.cli.demo_program.llama import FeedForward
+
 from .check import SYMBOLIC_SHAPE, check
 from .compare import compare
-from .llama import FeedForward, Size, build, parallelize
+from .llama import Size, build, parallelize
 from .outcome import Results
 from .world import gradients, mesh_of, seeded
 
@@ -97,10 +99,10 @@ def test_sequences_of_several_lengths(mark: bool) -> None:
 def run_llama() -> Results:
     backend = CompileCounterWithBackend("aot_eager")
     model = parallelize(build(SIZE), mesh_of((RANKS,), ("tp",)))
-    block, rotation = model.blocks[0], model.rotation
+    block = model.layers[0]
     compiled = torch.compile(block, backend=backend)
     x = seeded(SIZE.batch, SIZE.seq // RANKS, SIZE.dim).requires_grad_()
-    y = compiled(x, rotation)
+    y = compiled(x, model.cos, model.sin)
     y.square().mean().backward()
     return {
         "output": y.detach(),

@@ -30,8 +30,8 @@ def run(shape: tuple[int, ...]) -> Results:
     mesh = mesh_of(shape, names)
     model = parallelize(build(SIZE), mesh["tp"])
     data = mesh[names[:-1]]
-    for block in model.blocks:
-        fully_shard(block, mesh=data)
+    for layer in model.layers:
+        fully_shard(layer, mesh=data)
     fully_shard(model, mesh=data)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=True)
 

@@ -15,7 +15,7 @@ from torch import nn
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 
 import shardprop
-from shardprop.cli.demo_program.compare import clear_every_cache
+from shardprop.cli.decisions import clear_every_cache
 from shardprop.model.question import Choice, Question
 from shardprop.rules.rule import Chooser, TorchRule
 

@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.distributed.tensor.parallel import loss_parallel
 
+from shardprop.cli.demo_program.llama import LlamaSize
+
 from .check import check
 from .llama import Size, build, parallelize
 from .outcome import Results
@@ -22,7 +24,9 @@ UNEVEN = Size(layers=1, vocab=50)
 plain tensors of activations and take each for a fourth of the whole."""
 
 
-def run(*, size: Size = SIZE, local_attention: bool, tied: bool, parallel_loss: bool) -> Results:
+def run(
+    *, size: LlamaSize = SIZE, local_attention: bool, tied: bool, parallel_loss: bool
+) -> Results:
     model = parallelize(
         build(size, tied=tied),
         mesh_of((4,), ("tp",)),

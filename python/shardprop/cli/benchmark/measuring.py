@@ -15,7 +15,7 @@ from ..._torch import DeviceMesh, OpSchema, OutputSharding
 from ...errors import ShardpropError
 from ...propagation import propagator
 from ...rules import torch_registry
-from ..demo_program.decisions import describe
+from ..decisions import answer_of, clear_every_cache
 from .cases import CASES
 
 __all__ = ["KINDS", "Measured", "measure"]
@@ -78,9 +78,9 @@ def measure(op: str, mesh: DeviceMesh, kind: str, rounds: int) -> Measured:
     schema = torch_registry.op_schema(overload, args, {})
     torch_times, our_times = [], []
     with _one_thread():
-        _forget()
-        theirs, ours = _torch.torch_propagate(schema), propagator.propagate_sharding(schema)
-        equal = describe(theirs) == describe(ours)
+        clear_every_cache()
+        sides = (_torch.torch_propagate, propagator.propagate_sharding)
+        theirs, ours = (answer_of(decide, schema) for decide in sides)
         for _ in range(rounds):
             torch_times.append(_us(_torch.torch_propagate, schema, kind, 1))
             our_times.append(_us(propagator.propagate_sharding, schema, kind, _OUR_CALLS[kind]))
@@ -91,25 +91,20 @@ def measure(op: str, mesh: DeviceMesh, kind: str, rounds: int) -> Measured:
         statistics.median(torch_times),
         statistics.median(our_times),
         rounds,
-        equal,
+        theirs == ours,
     )
 
 
 def _us(decide: Decide, schema: OpSchema, kind: str, calls: int) -> float:
     """Microseconds of one decision. torch forgets its prices in neither case but the first."""
     if kind == "first":
-        _forget()
+        clear_every_cache()
     else:
         decide(schema)  # the other side has been at the processor's caches meanwhile
     start = perf_counter()
     for _ in range(calls):
         decide(schema)
     return (perf_counter() - start) * 1e6 / calls
-
-
-def _forget() -> None:
-    propagator.clear_caches()
-    _torch.clear_torch_caches()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from rich.table import Table
 
+from ...support import console
 from .measuring import Measured
 
 __all__ = ["table", "values"]
@@ -39,11 +40,7 @@ def values(found: Sequence[Measured]) -> dict[str, Any]:
 
 def table(found: Sequence[Measured]) -> Table:
     """One row for each question."""
-    shown = Table(box=None)
-    for heading in ("op", "mesh", "asked"):
-        shown.add_column(heading)
-    for heading in ("torch us", "shardprop us", "ratio"):
-        shown.add_column(heading, justify="right")
+    shown = console.table(("op", "mesh", "asked"), ("torch us", "shardprop us", "ratio"))
     shown.add_column("decisions")
     for one in found:
         shown.add_row(

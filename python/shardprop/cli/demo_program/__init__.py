@@ -1,8 +1,7 @@
 """`shardprop demo`: a small transformer in DTensor, timed, compared and checked.
 
-settings    what a run is made of        model      the transformer
-layout      where its tensors live       train      steps and their propagation time
-decisions   a decision as plain values   compare    torch alone against shardprop
-gloo        real processes against one   runs       which of these a request means
-progress    the display                  report     what is printed
+settings    what a run is made of        llama      the model, which knows nothing of DTensor
+placement   where its tensors live       train      steps and their propagation time
+compare     torch alone and shardprop    gloo       real processes against one
+progress    the display                  runs       which of these a request means
 """

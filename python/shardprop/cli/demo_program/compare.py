@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 
 import shardprop
 
 from ... import _torch
-from .decisions import Decision
+from ...support.console import labelled
+from ..decisions import Decision, answer_of, clear_every_cache
+from ..ranks import fake_ranks
+from .progress import step_display
 from .settings import Settings
-from .train import Observer, StepTime, Training, fake_ranks, train
+from .train import Training, train
 
-SLOW_MESH_DIMS = 3
-"""From this mesh rank on torch alone needs about an hour: its planner meets strided shards."""
+_SHOWN_DIFFERENCES = 5
 
 
 @dataclass(frozen=True)
@@ -48,42 +50,80 @@ class Agreement:
 class Comparison:
     """The two runs and how their decisions relate."""
 
+    settings: Settings
     shardprop: Training
     torch: Training
     agreement: Agreement
+
+    @property
+    def good(self) -> bool:
+        """Whether all decisions are equal."""
+        return self.agreement.all_equal
 
     @property
     def ratio(self) -> float:
         """How many times longer torch alone spent in propagation."""
         return self.torch.propagation / max(self.shardprop.propagation, 1e-9)
 
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        found = self.agreement
+        yield f"{self.settings.headline}; fake backend, {self.settings.steps} steps, caches cold"
+        rows = [
+            (
+                name,
+                f"{run.propagation:.4f} s in propagation, {run.decisions} decisions, "
+                f"first step {run.steps[0].total:.3f} s",
+            )
+            for name, run in (("torch alone", self.torch), ("shardprop", self.shardprop))
+        ]
+        order = "the same" if found.same_order else "differs, so paired by question"
+        rows += [
+            ("ratio", f"torch spent {self.ratio:.0f} times as long in propagation"),
+            ("order", order),
+            ("equal", str(found.equal)),
+        ]
+        if cleared := found.equal_once_cleared:
+            rows.append(("", f"and {cleared} equal once torch's planner history is cleared"))
+        yield from labelled([*rows, ("different", str(len(found.different)))], 14)
+        for one in found.different[:_SHOWN_DIFFERENCES]:
+            answers = (("asked", one.question), ("shardprop", one.shardprop), ("torch", one.torch))
+            yield from labelled([(f"  {name}", str(value)) for name, value in answers], 13)
+        yield "All decisions are equal." if found.all_equal else "Decisions differ."
 
-Run = Callable[[str, Observer], tuple[Observer, Callable[[StepTime], None]]]
-"""Given the name of a run and its observer: what to call per decision and per step instead."""
+    def values(self) -> dict[str, object]:
+        """For --json; times in seconds."""
+        found = self.agreement
+        return {
+            **self.settings.values(),
+            "torch": {"steps": [asdict(step) for step in self.torch.steps]},
+            "shardprop": {"steps": [asdict(step) for step in self.shardprop.steps]},
+            "ratio": self.ratio,
+            "all_equal": found.all_equal,
+            "same_order": found.same_order,
+            "equal": found.equal,
+            "equal_once_torch_history_is_cleared": found.equal_once_cleared,
+            "different": [asdict(difference) for difference in found.different],
+        }
 
 
-def compare(settings: Settings, display: Run) -> Comparison:
+def compare(settings: Settings) -> Comparison:
     """Train twice on fake ranks, first with shardprop, then with torch alone."""
-    ours, theirs = _Recording(), _Recording()
-    with fake_ranks(settings.mesh.ranks):
+    ours: list[Decision] = []
+    theirs: list[Decision] = []
+    shardprop.disable()  # SHARDPROP=1 in the environment would decide for torch too
+    with step_display(settings.steps) as line, fake_ranks(settings.mesh.ranks):
         clear_every_cache()
-        shardprop.enable()
-        try:
-            with_shardprop = train(settings, *display("shardprop", ours))
-        finally:
-            shardprop.disable()
+        with shardprop.enabled():
+            with_shardprop = train(settings, line("shardprop"), _into(ours))
         clear_every_cache()
-        alone = train(settings, *display("torch alone", theirs))
-        agreement = agree(
-            ours.decisions, theirs.decisions, decide_with_shardprop, decide_with_torch
-        )
-    return Comparison(with_shardprop, alone, agreement)
+        alone = train(settings, line("torch alone"), _into(theirs))
+        agreement = agree(ours, theirs, _decide_with_shardprop, _decide_with_torch)
+    return Comparison(settings, with_shardprop, alone, agreement)
 
 
-def clear_every_cache() -> None:
-    """Make the next run start cold, in shardprop and in torch."""
-    shardprop.clear_caches()
-    _torch.clear_torch_caches()
+def _into(decisions: list[Decision]) -> Callable[..., None]:
+    return lambda schema, result: decisions.append(Decision.of(schema, result))
 
 
 Decide = Callable[[Decision], Decision]
@@ -127,13 +167,13 @@ def agree(
     )
 
 
-def decide_with_torch(decision: Decision) -> Decision:
+def _decide_with_torch(decision: Decision) -> Decision:
     """torch's own answer, its planner caches cleared; shardprop must be disabled."""
     _torch.forget_plans()
     return _decide(decision)
 
 
-def decide_with_shardprop(decision: Decision) -> Decision:
+def _decide_with_shardprop(decision: Decision) -> Decision:
     """shardprop's answer to a question that only torch alone was asked."""
     with shardprop.enabled():
         return _decide(decision)
@@ -141,19 +181,5 @@ def decide_with_shardprop(decision: Decision) -> Decision:
 
 def _decide(decision: Decision) -> Decision:
     """The answer of whoever is hooked in, past the caches of DTensor's dispatcher."""
-    result: object
-    try:
-        result = _torch.propagate(decision.schema)
-    except Exception as error:  # torch's errors are answers too, and are compared by their text
-        result = error
-    return Decision.of(decision.schema, result)
-
-
-class _Recording:
-    """An observer that keeps every decision in order."""
-
-    def __init__(self) -> None:
-        self.decisions: list[Decision] = []
-
-    def __call__(self, schema: object, result: object, _: float) -> None:
-        self.decisions.append(Decision.of(schema, result))
+    answer = answer_of(_torch.propagate, decision.schema)
+    return Decision(decision.schema, decision.question, answer)

@@ -7,20 +7,24 @@ import math
 import os
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from rich.console import Console
 from torch import Tensor
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 
 import shardprop
 
-from .layout import SINGLE_DEVICE, build_layout
+from ...support.console import labelled
+from ...support.torch_advice import without_torch_advice
 from .settings import Settings
-from .train import Trainer, quiet_torch_advice
+from .train import LABEL_WIDTH, Trainer, decider_rows
 
 TOLERANCE = 1e-9
 """Largest accepted difference, for losses (nats) and for gradients (relative, see `GlooReport`).
@@ -35,7 +39,7 @@ worst, on numbers that small. 1e-9 leaves room for it; a wrong shard differs by 
 class GlooReport:
     """The largest differences over all steps and ranks, and what shardprop did on rank 0."""
 
-    losses: tuple[float, ...]
+    losses: list[float]
     """Loss per step in nats per token, as the processes computed it."""
     loss_difference: float
     """Largest absolute difference of a loss, in nats."""
@@ -50,22 +54,54 @@ class GlooReport:
     strided_fallbacks: int
     seconds: float
     """Wall time of rank 0, start of the processes excluded."""
+    settings: Settings
 
     @property
-    def equal(self) -> bool:
+    def good(self) -> bool:
         """Whether losses and gradients agree within the tolerance (a NaN does not)."""
         return self.loss_difference <= TOLERANCE and self.gradient_difference <= TOLERANCE
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        ranks = self.settings.mesh.ranks
+        yield f"{self.settings.headline}; {ranks} processes, gloo, float64, {self.seconds:.1f} s"
+        losses = ", ".join(f"{loss:.6f}" for loss in self.losses)
+        within = f"tolerance {TOLERANCE:.0e}"
+        rows = [
+            ("losses", f"{losses} nats per token"),
+            ("made by the core", f"{self.decisions} on rank 0"),
+            *decider_rows(self.delegated, self.fallbacks),
+            ("strided operands", f"{self.strided_operands}, {self.strided_fallbacks} fell back"),
+            ("loss difference", f"{self.loss_difference:.2e} nats, {within}"),
+            (
+                "gradient difference",
+                f"{self.gradient_difference:.2e} of the largest element, {within} "
+                f"(worst: {self.worst_gradient})",
+            ),
+        ]
+        yield from labelled(rows, LABEL_WIDTH)
+        verdict = "equal" if self.good else "NOT equal"
+        yield f"Losses and gradients are {verdict} to the model on a single device."
+
+    def values(self) -> dict[str, object]:
+        """For --json; differences as said above."""
+        found = {name: value for name, value in vars(self).items() if name != "settings"}
+        return {**self.settings.values(), **found, "tolerance": TOLERANCE, "equal": self.good}
 
 
 def run_gloo(settings: Settings) -> GlooReport:
     """Train on one process per rank of the mesh and compare with a single device."""
-    with tempfile.TemporaryDirectory(prefix="shardprop-gloo-") as folder:
+    ranks = settings.mesh.ranks
+    with (
+        Console(stderr=True).status(f"training on {ranks} processes"),
+        tempfile.TemporaryDirectory(prefix="shardprop-gloo-") as folder,
+    ):
         # torch documents spawn but gives it neither types nor a place in __all__.
         mp.spawn(  # type: ignore[attr-defined, no-untyped-call]
-            _worker, (settings, folder), nprocs=settings.mesh.ranks
+            _worker, (settings, folder), nprocs=ranks
         )
         found = json.loads((Path(folder) / "report.json").read_text())
-    return GlooReport(**found | {"losses": tuple(found["losses"])})
+    return GlooReport(**found, settings=settings)
 
 
 def _worker(rank: int, settings: Settings, folder: str) -> None:
@@ -78,35 +114,28 @@ def _worker(rank: int, settings: Settings, folder: str) -> None:
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=settings.mesh.ranks
     )
-    shardprop.enable()
-    try:
+    mesh = init_device_mesh("cpu", settings.mesh.sizes, mesh_dim_names=settings.mesh.names)
+    with shardprop.enabled(), without_torch_advice():
         shardprop.reset_stats()
-        sharded = Trainer(settings, build_layout(settings.mesh), torch.float64)
-        alone = Trainer(settings, SINGLE_DEVICE, torch.float64)
-        with quiet_torch_advice():
-            losses, loss_gap, gradient_gap, worst = _compare_steps(sharded, alone, settings.steps)
+        sharded, alone = (Trainer(settings, on, torch.float64) for on in (mesh, None))
+        losses, loss_gap, gradient_gap, worst = _compare_steps(sharded, alone, settings.steps)
         stats = shardprop.stats()
-    finally:
-        shardprop.disable()
     # Each rank gathered for itself, so each may be wrong for itself: take the worst of them.
     worst_of_ranks = torch.tensor([loss_gap, gradient_gap], dtype=torch.float64)
     dist.all_reduce(worst_of_ranks, op=dist.ReduceOp.MAX)
     dist.destroy_process_group()
     if rank == 0:
         loss_gap, gradient_gap = worst_of_ranks.tolist()
-        report = GlooReport(
-            losses=tuple(losses),
-            loss_difference=loss_gap,
-            gradient_difference=gradient_gap,
-            worst_gradient=worst,
-            decisions=stats.decisions,
-            delegated=dict(stats.delegated),
-            fallbacks=dict(stats.fallbacks),
-            strided_operands=stats.strided_operands,
-            strided_fallbacks=stats.strided_fallbacks,
-            seconds=time.perf_counter() - start,
-        )
-        (Path(folder) / "report.json").write_text(json.dumps(asdict(report)))
+        counted = ("decisions", "delegated", "fallbacks", "strided_operands", "strided_fallbacks")
+        found = {
+            "losses": losses,
+            "loss_difference": loss_gap,
+            "gradient_difference": gradient_gap,
+            "worst_gradient": worst,
+            **{name: getattr(stats, name) for name in counted},
+            "seconds": time.perf_counter() - start,
+        }
+        (Path(folder) / "report.json").write_text(json.dumps(found))
 
 
 def _compare_steps(

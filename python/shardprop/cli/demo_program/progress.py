@@ -7,53 +7,42 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-
-from .train import Observer, StepTime
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 _REFRESH_SECONDS = 0.1
 
 
-class StepDisplay:
-    """One line per run, on stderr so that stdout holds nothing but the result.
+class Line:
+    """How far one run is, on stderr so that stdout holds nothing but the result.
 
     The line is redrawn between decisions and never by a thread of its own: a thread would take
     the interpreter in the middle of a decision and its time would count as propagation.
     """
 
-    def __init__(self, progress: Progress, steps: int) -> None:
+    def __init__(self, progress: Progress, name: str, steps: int) -> None:
         self._progress = progress
-        self._steps = steps
+        self._task = progress.add_task(name, total=steps, decisions=0, seconds=0.0)
+        self._drawn = 0.0
 
-    def run(self, name: str, observe: Observer) -> tuple[Observer, Callable[[StepTime], None]]:
-        """Open a line for a run; returns what to call for each decision and for each step."""
-        task = self._progress.add_task(name, total=self._steps, decisions=0, seconds=0.0)
-        decisions, seconds, drawn = 0, 0.0, 0.0
+    def show(self, decisions: int, seconds: float) -> None:
+        """Redraw, unless that was a moment ago."""
+        if time.monotonic() - self._drawn >= _REFRESH_SECONDS:
+            self._draw(decisions, seconds)
 
-        def on_decision(schema: object, result: object, elapsed: float) -> None:
-            nonlocal decisions, seconds, drawn
-            observe(schema, result, elapsed)
-            decisions += 1
-            seconds += elapsed
-            now = time.monotonic()
-            if now - drawn >= _REFRESH_SECONDS:
-                drawn = now
-                self._draw(task, decisions, seconds)
+    def step_done(self, decisions: int, seconds: float) -> None:
+        """One step more."""
+        self._progress.advance(self._task)
+        self._draw(decisions, seconds)
 
-        def on_step(_: StepTime) -> None:
-            self._progress.advance(task)
-            self._draw(task, decisions, seconds)
-
-        return on_decision, on_step
-
-    def _draw(self, task: TaskID, decisions: int, seconds: float) -> None:
-        self._progress.update(task, decisions=decisions, seconds=seconds)
+    def _draw(self, decisions: int, seconds: float) -> None:
+        self._drawn = time.monotonic()
+        self._progress.update(self._task, decisions=decisions, seconds=seconds)
         self._progress.refresh()
 
 
 @contextmanager
-def step_display(steps: int) -> Iterator[StepDisplay]:
-    """Show runs of `steps` training steps each while the block runs."""
+def step_display(steps: int) -> Iterator[Callable[[str], Line]]:
+    """What makes a line for each run of so many training steps, while the block runs."""
     columns = (
         TextColumn("{task.description:<12}"),
         BarColumn(bar_width=20),
@@ -63,11 +52,4 @@ def step_display(steps: int) -> Iterator[StepDisplay]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), auto_refresh=False) as progress:
-        yield StepDisplay(progress, steps)
-
-
-@contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """Show on stderr that other processes are at work, if anybody can see it."""
-    with Console(stderr=True).status(what):
-        yield
+        yield lambda name: Line(progress, name, steps)

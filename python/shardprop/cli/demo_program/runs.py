@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
-import shardprop
-
-from . import report
-from .compare import SLOW_MESH_DIMS, clear_every_cache, compare
+from .compare import compare
 from .gloo import run_gloo
-from .progress import step_display, waiting
-from .settings import MeshShape, ModelSize, Settings, SettingsError
-from .train import fake_ranks, train
+from .llama import LlamaSize
+from .settings import MeshShape, Settings, SettingsError
+from .train import run_training
 
 MAX_PROCESSES = 64
 """More real processes than this on one machine is a typing mistake."""
+
+SLOW_MESH_DIMS = 3
+"""From this mesh rank on torch alone needs about an hour: its planner meets strided shards."""
 
 
 @dataclass(frozen=True)
@@ -27,51 +28,43 @@ class Request:
     compare: bool
     gloo: int | None
     force: bool
-    model: ModelSize
+    model: LlamaSize
     steps: int
     seed: int
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Report(Protocol):
     """What to print, in both forms, and whether the check that was asked for passed."""
 
-    lines: tuple[str, ...]
-    values: dict[str, object]
-    good: bool
+    @property
+    def good(self) -> bool: ...
+    def lines(self) -> Iterable[str]: ...
+    def values(self) -> dict[str, object]: ...
 
 
-def plan_run(request: Request) -> Callable[[], Outcome]:
+def plan_run(request: Request) -> Callable[[], Report]:
     """Check the request and return what does it.
 
     Raises:
         SettingsError: the request cannot be run.
     """
+    run: Callable[[Settings], Report]
     if request.gloo is not None:
         if request.compare:
             raise SettingsError("Expected --compare or --gloo, got both.")
-        settings = _settings(request, _gloo_mesh(request.gloo, request.mesh))
-        return lambda: _gloo(settings)
-    if not request.compare:
-        settings = _settings(request, _mesh(request.mesh, "2x2x2"))
-        return lambda: _train(settings)
-    mesh = _mesh(request.mesh, "4x2")
-    if len(mesh.sizes) >= SLOW_MESH_DIMS and not request.force:
-        raise SettingsError(
-            f"torch alone needs about an hour on a mesh of {len(mesh.sizes)} dims such as {mesh}, "
-            "because its planner meets strided shards there. Compare on a 2-dim mesh such as 4x2, "
-            "or add --force to wait for it."
-        )
-    settings = _settings(request, mesh)
-    return lambda: _compare(settings)
-
-
-def _settings(request: Request, mesh: MeshShape) -> Settings:
-    return Settings(mesh, request.model, request.steps, request.seed)
-
-
-def _mesh(typed: str | None, default: str) -> MeshShape:
-    return MeshShape.parse(default if typed is None else typed)
+        run, mesh = run_gloo, _gloo_mesh(request.gloo, request.mesh)
+    elif request.compare:
+        run, mesh = compare, MeshShape.parse("4x2" if request.mesh is None else request.mesh)
+        if len(mesh.sizes) >= SLOW_MESH_DIMS and not request.force:
+            raise SettingsError(
+                f"torch alone needs about an hour on a mesh of {len(mesh.sizes)} dims such as "
+                f"{mesh}, because its planner meets strided shards there. Compare on a 2-dim mesh "
+                "such as 4x2, or add --force to wait for it."
+            )
+    else:
+        run, mesh = run_training, MeshShape.parse("2x2x2" if request.mesh is None else request.mesh)
+    settings = Settings(mesh, request.model, request.steps, request.seed)
+    return lambda: run(settings)
 
 
 def _gloo_mesh(processes: int, mesh: str | None) -> MeshShape:
@@ -87,37 +80,3 @@ def _gloo_mesh(processes: int, mesh: str | None) -> MeshShape:
             f"Expected --gloo {shape.ranks} for mesh {shape}, got --gloo {processes}."
         )
     return shape
-
-
-def _train(settings: Settings) -> Outcome:
-    with step_display(settings.steps) as display, fake_ranks(settings.mesh.ranks):
-        clear_every_cache()
-        with shardprop.enabled():
-            shardprop.reset_stats()
-            training = train(settings, *display.run("shardprop", lambda *_: None))
-            stats = shardprop.stats()
-    return Outcome(
-        tuple(report.training_lines(settings, training, stats)),
-        report.training_values(settings, training, stats),
-        good=True,
-    )
-
-
-def _compare(settings: Settings) -> Outcome:
-    with step_display(settings.steps) as display:
-        result = compare(settings, display.run)
-    return Outcome(
-        tuple(report.comparison_lines(settings, result)),
-        report.comparison_values(settings, result),
-        good=result.agreement.all_equal,
-    )
-
-
-def _gloo(settings: Settings) -> Outcome:
-    with waiting(f"training on {settings.mesh.ranks} processes"):
-        found = run_gloo(settings)
-    return Outcome(
-        tuple(report.gloo_lines(settings, found)),
-        report.gloo_values(settings, found),
-        good=found.equal,
-    )

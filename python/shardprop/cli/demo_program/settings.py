@@ -1,11 +1,13 @@
-"""What a demo run is made of: the sizes of the model, the mesh, and the checks on both."""
+"""What a demo run is made of: the mesh, the model, the steps, and whether they fit together."""
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
 from ...errors import ShardpropError
+from .llama import LlamaSize
 
 MESH_DIM_NAMES: dict[int, tuple[str, ...]] = {
     1: ("tp",),
@@ -54,10 +56,7 @@ class MeshShape:
     @property
     def ranks(self) -> int:
         """How many processes the mesh stands for."""
-        count = 1
-        for size in self.sizes:
-            count *= size
-        return count
+        return math.prod(self.sizes)
 
     def size(self, name: str) -> int:
         """The size of the mesh dim called `name`, 1 if this mesh has no such dim."""
@@ -68,62 +67,60 @@ class MeshShape:
 
 
 @dataclass(frozen=True)
-class ModelSize:
-    """Sizes of the transformer and of one batch, all in elements."""
-
-    layers: int = 2
-    dim: int = 64
-    heads: int = 4
-    hidden: int = 128
-    vocab: int = 256
-    batch: int = 8
-    seq: int = 16
-
-    @property
-    def head_dim(self) -> int:
-        """Elements per attention head."""
-        return self.dim // self.heads
-
-    def check(self, mesh: MeshShape) -> None:
-        """Raise SettingsError unless the model exists and the mesh divides it evenly.
-
-        DTensor could hold uneven shards, but it cannot flatten them: a view that joins an uneven
-        inner dim has no layout. Even sizes keep the demo about propagation.
-        """
-        for name, value in vars(self).items():
-            if value < 1:
-                raise SettingsError(f"Expected {name} of at least 1, got {value}.")
-        divisions = (
-            ("dim", self.dim, "heads", self.heads),
-            ("batch", self.batch, "the dp and fsdp mesh dims", mesh.size("dp") * mesh.size("fsdp")),
-            ("dim", self.dim, "the fsdp mesh dim", mesh.size("fsdp")),
-            ("hidden", self.hidden, "the fsdp mesh dim", mesh.size("fsdp")),
-            ("seq", self.seq, "the sp mesh dim", mesh.size("sp")),
-            ("heads", self.heads, "the tp mesh dim", mesh.size("tp")),
-            ("hidden", self.hidden, "the tp mesh dim", mesh.size("tp")),
-            ("vocab", self.vocab, "the tp mesh dim", mesh.size("tp")),
-        )
-        for what, value, divisor, by in divisions:
-            if value % by:
-                raise SettingsError(
-                    f"Expected {what} to be a multiple of {divisor} ({by}), got {value}."
-                )
-        if self.head_dim % 2:
-            raise SettingsError(
-                f"Expected an even head size for the rotary embedding, got {self.head_dim}."
-            )
-
-
-@dataclass(frozen=True)
 class Settings:
     """One demo run: which mesh, which model, how many steps."""
 
     mesh: MeshShape
-    model: ModelSize
+    model: LlamaSize
     steps: int = 3
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise SettingsError(f"Expected at least 1 step, got {self.steps}.")
-        self.model.check(self.mesh)
+        _check(self.model, self.mesh)
+
+    @property
+    def headline(self) -> str:
+        """The mesh and the model in a few words."""
+        size = self.model
+        return (
+            f"mesh {self.mesh} ({', '.join(self.mesh.names)}), {size.layers} blocks of "
+            f"dim {size.dim}, batch {size.batch} x {size.seq} tokens"
+        )
+
+    def values(self) -> dict[str, object]:
+        """The mesh and the model as JSON values."""
+        model = {name: value for name, value in vars(self.model).items() if value is not None}
+        return {"mesh": list(self.mesh.sizes), "model": model}
+
+
+def _check(size: LlamaSize, mesh: MeshShape) -> None:
+    """Raise SettingsError unless the model exists and the mesh divides it evenly.
+
+    DTensor could hold uneven shards, but it cannot flatten them: a view that joins an uneven inner
+    dim has no layout. Even sizes keep the demo about propagation.
+    """
+    for name, value in vars(size).items():
+        if value is not None and value < 1:
+            raise SettingsError(f"Expected {name} of at least 1, got {value}.")
+    dp, fsdp, sp, tp = map(mesh.size, ("dp", "fsdp", "sp", "tp"))
+    divisions = (
+        ("dim", size.dim, "heads", size.heads),
+        ("batch", size.batch, "the dp and fsdp mesh dims", dp * fsdp),
+        ("dim", size.dim, "the fsdp mesh dim", fsdp),
+        ("hidden", size.hidden, "the fsdp mesh dim", fsdp),
+        ("seq", size.seq, "the sp mesh dim", sp),
+        ("heads", size.heads, "the tp mesh dim", tp),
+        ("hidden", size.hidden, "the tp mesh dim", tp),
+        ("vocab", size.vocab, "the tp mesh dim", tp),
+    )
+    for what, value, divisor, by in divisions:
+        if value % by:
+            raise SettingsError(
+                f"Expected {what} to be a multiple of {divisor} ({by}), got {value}."
+            )
+    if size.head_dim % 2:
+        raise SettingsError(
+            f"Expected an even head size for the rotary embedding, got {size.head_dim}."
+        )

@@ -2,57 +2,68 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
-import torch.distributed as dist
+import torch.nn.functional as F
 from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
+import shardprop
+
+from ..._torch import OpSchema, OutputSharding
 from ...propagation.timing import watch_propagation
-from .layout import Layout, build_layout
-from .model import build_model
+from ...support.console import labelled
+from ...support.stats import Stats
+from ...support.torch_advice import without_torch_advice
+from ..decisions import clear_every_cache
+from ..ranks import fake_mesh, fake_ranks
+from .llama import Llama
+from .placement import WrittenOutAttention, distribute, parallelize
+from .progress import Line, step_display
 from .settings import Settings
 
-Observer = Callable[[object, object, float], None]
-"""Called after each propagation with (op schema, OutputSharding or the exception, seconds)."""
+Observer = Callable[[OpSchema, OutputSharding | Exception], None]
+"""Called after each propagation with its question and its answer."""
 
 
 class Trainer:
-    """The model, AdamW and one batch; the same numbers in every layout for the same settings."""
+    """The model, AdamW and one batch: the same numbers on every mesh for the same settings.
 
-    def __init__(self, settings: Settings, layout: Layout, dtype: torch.dtype) -> None:
-        size = settings.model
-        self.model = build_model(size, layout, settings.seed, dtype)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-2, foreach=True)
+    Without a mesh everything is a plain tensor on a single device.
+    """
+
+    def __init__(self, settings: Settings, mesh: DeviceMesh | None, dtype: torch.dtype) -> None:
+        self.size = size = settings.model
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(settings.seed)
+            self.model = Llama(size, attention=WrittenOutAttention).to(dtype)
         generator = torch.Generator().manual_seed(settings.seed + 1)
         text = torch.randint(size.vocab, (size.batch, size.seq + 1), generator=generator)
-        self.tokens, self.targets = (
-            layout.distribute(part.contiguous(), dp=0, fsdp=0, sp=1)
-            for part in (text[:, :-1], text[:, 1:])
-        )
+        self.tokens, self.targets = text[:, :-1].contiguous(), text[:, 1:].contiguous()
+        if mesh is not None:
+            parallelize(self.model, mesh)
+            self.tokens, self.targets = (
+                distribute(part, mesh, dp=0, fsdp=0, sp=1) for part in (self.tokens, self.targets)
+            )
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-2, foreach=True)
 
-    def backward(self) -> Tensor:
-        """One forward and backward pass: the loss, with gradients laid out like parameters."""
+    def step(self) -> Tensor:
+        """One training step; the loss before the update, in nats per token."""
         self.optimizer.zero_grad()
-        loss = self.model.loss(self.tokens, self.targets)
+        logits = self.model(self.tokens)
+        loss = F.cross_entropy(logits.view(-1, self.size.vocab), self.targets.view(-1))
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves Tensor.backward untyped
         for parameter in self.model.parameters():
             if isinstance(parameter, DTensor) and isinstance(parameter.grad, DTensor):
                 # Gradients arrive as partial sums over the ranks that saw different tokens. Sum
                 # them once here: AdamW reads them several times and would sum at each use.
                 parameter.grad = parameter.grad.redistribute(placements=parameter.placements)
-        return loss.detach()
-
-    def step(self) -> Tensor:
-        """One training step; the loss before the update, in nats per token."""
-        loss = self.backward()
         self.optimizer.step()
-        return loss
+        return loss.detach()
 
 
 @dataclass(frozen=True)
@@ -82,62 +93,98 @@ class Training:
         return sum(step.decisions for step in self.steps)
 
 
-class _Meter:
-    """Adds up propagation seconds and counts, and passes every event on."""
-
-    def __init__(self, observe: Observer) -> None:
-        self._observe = observe
-        self.seconds = 0.0
-        self.count = 0
-
-    def __call__(self, schema: object, result: object, seconds: float) -> None:
-        self.seconds += seconds
-        self.count += 1
-        self._observe(schema, result, seconds)
-
-
-@contextmanager
-def fake_ranks(count: int) -> Iterator[None]:
-    """Make this process rank 0 of `count` ranks whose collectives move no data."""
-    if dist.is_initialized():
-        raise RuntimeError("Expected no process group yet, got one that is already initialised.")
-    dist.init_process_group("fake", rank=0, world_size=count)
-    try:
-        yield
-    finally:
-        dist.destroy_process_group()
-
-
-@contextmanager
-def quiet_torch_advice() -> Iterator[None]:
-    """Keep torch's warnings about unflattened meshes out of the display; errors still show."""
-    logger = logging.getLogger("torch.distributed.tensor")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
-def train(settings: Settings, observe: Observer, on_step: Callable[[StepTime], None]) -> Training:
+def train(settings: Settings, line: Line, observe: Observer | None = None) -> Training:
     """Train on the current process group and time each step; the caller chooses who decides."""
-    trainer = Trainer(settings, build_layout(settings.mesh), torch.float32)
-    meter = _Meter(observe)
+    trainer = Trainer(settings, fake_mesh(settings.mesh.sizes, settings.mesh.names), torch.float32)
+    seconds, count = 0.0, 0
+
+    def on_propagation(
+        schema: OpSchema, result: OutputSharding | Exception, elapsed: float
+    ) -> None:
+        nonlocal seconds, count
+        seconds += elapsed
+        count += 1
+        if observe is not None:
+            observe(schema, result)
+        line.show(count, seconds)
+
     steps: list[StepTime] = []
     losses: list[float] = []
-    with quiet_torch_advice(), watch_propagation(meter):
+    with without_torch_advice(), watch_propagation(on_propagation):
         for _ in range(settings.steps):
-            seconds, count = meter.seconds, meter.count
+            before_seconds, before_count = seconds, count
             start = time.perf_counter()
             loss = trainer.step()
             total = time.perf_counter() - start
-            steps.append(StepTime(total, meter.seconds - seconds, meter.count - count))
-            losses.append(_local(loss))
-            on_step(steps[-1])
+            steps.append(StepTime(total, seconds - before_seconds, count - before_count))
+            # This rank's own number, without the redistribution that `.item()` would decide on.
+            losses.append((loss.to_local() if isinstance(loss, DTensor) else loss).item())
+            line.step_done(count, seconds)
     return Training(tuple(steps), tuple(losses))
 
 
-def _local(loss: Tensor) -> float:
-    """This rank's own number, without the redistribution that `.item()` would decide on."""
-    return (loss.to_local() if isinstance(loss, DTensor) else loss).item()
+@dataclass(frozen=True)
+class TrainingReport:
+    """The plain demo: where the first step's time went and who decided."""
+
+    settings: Settings
+    training: Training
+    stats: Stats
+    good = True
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        training, stats = self.training, self.stats
+        first, later = training.steps[0], training.steps[1:]
+        ranks = self.settings.mesh.ranks
+        yield f"{self.settings.headline}; fake backend, this process is rank 0 of {ranks}"
+        rows = [
+            ("first step", f"{first.total:.3f} s"),
+            ("  in propagation", f"{first.propagation:.3f} s for {first.decisions} decisions"),
+        ]
+        if later:
+            mean = sum(step.total for step in later) / len(later)
+            decisions = sum(step.decisions for step in later)
+            rows.append(("later steps", f"{mean:.3f} s each, {decisions} new decisions"))
+        losses = ", ".join(f"{loss:.3f}" for loss in training.losses)
+        rows += [
+            ("made by the core", f"{stats.decisions} in all steps"),
+            *decider_rows(stats.delegated, stats.fallbacks),
+            ("strided operands", f"{stats.strided_operands}, {stats.strided_fallbacks} fell back"),
+            ("caches", f"{stats.cache_bytes / 1024:.0f} KiB"),
+            ("fake losses", f"{losses}: they mean nothing, since the fake backend moves no data;"),
+            ("", "--gloo 4 checks losses and gradients on real processes"),
+        ]
+        yield from labelled(rows, LABEL_WIDTH)
+
+    def values(self) -> dict[str, object]:
+        """For --json; times in seconds."""
+        return {
+            **self.settings.values(),
+            "steps": [asdict(step) for step in self.training.steps],
+            "stats": asdict(self.stats),
+            "fake_losses": list(self.training.losses),
+        }
+
+
+LABEL_WIDTH = 20
+
+
+def decider_rows(delegated: dict[str, int], fallbacks: dict[str, int]) -> list[tuple[str, str]]:
+    """What the core did not decide: a total with its reasons, the most frequent first."""
+    rows = []
+    for label, reasons in (("delegated", delegated), ("fell back", fallbacks)):
+        ranked = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+        listed = ", ".join(f"{reason} {count}" for reason, count in ranked)
+        rows.append((label, f"{sum(reasons.values())}: {listed}" if reasons else "0"))
+    return rows
+
+
+def run_training(settings: Settings) -> TrainingReport:
+    """Train on fake ranks with shardprop, from cold caches."""
+    with step_display(settings.steps) as line, fake_ranks(settings.mesh.ranks):
+        clear_every_cache()
+        with shardprop.enabled():
+            shardprop.reset_stats()
+            training = train(settings, line("shardprop"))
+            return TrainingReport(settings, training, shardprop.stats())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 import torch
@@ -14,7 +14,7 @@ from ..._torch import DeviceMesh, DTensor, Replicate, TensorMeta, make_spec
 from ...propagation import propagator
 from ...propagation.optimal_policy import OptimalPolicy
 from ...rules import torch_registry
-from ..demo_program.decisions import describe
+from ..decisions import answer_of
 from .finding import Finding, note, ok, problem
 
 __all__ = ["decides", "enabled", "nobody_else", "same_answer"]
@@ -85,7 +85,7 @@ def same_answer(mesh: DeviceMesh) -> Iterator[Finding]:
         return
     schema = _question(mesh)
     theirs, ours = (
-        describe(_answer(decide, schema))
+        answer_of(decide, schema)
         for decide in (_torch.torch_propagate, propagator.propagate_sharding)
     )
     if theirs == ours:
@@ -96,13 +96,6 @@ def same_answer(mesh: DeviceMesh) -> Iterator[Finding]:
             f"for {schema} torch decides {theirs}, and the core {ours}",
             "run shardprop bench --quick; if that differs too, report it with this output",
         )
-
-
-def _answer(decide: Callable[[_torch.OpSchema], object], schema: _torch.OpSchema) -> object:
-    try:
-        return decide(schema)
-    except Exception as error:  # an error is an answer too
-        return error
 
 
 def _question(mesh: DeviceMesh) -> _torch.OpSchema:

@@ -1,33 +1,53 @@
-"""A decision as plain values, so that two runs can be compared and printed."""
+"""Decisions of torch and of shardprop side by side: as plain values, and from cold caches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..._torch import DTensorSpec, OpSchema, OutputSharding
+from .. import _torch
+from .._torch import DTensorSpec, OpSchema, OutputSharding
+from ..propagation import propagator
+
+__all__ = ["Decision", "answer_of", "clear_every_cache", "describe"]
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What was asked of propagation and what it answered.
-
-    `question` and `answer` are nested tuples of plain values: they compare by content even when
-    the objects they describe (meshes, mask buffers) belong to two different runs.
-    """
+    """What was asked of propagation and what it answered, both described."""
 
     schema: OpSchema
     question: object
     answer: object
 
     @classmethod
-    def of(cls, schema: object, result: object) -> Decision:
-        """Describe one propagation; `result` is an OutputSharding or the exception it raised."""
-        assert isinstance(schema, OpSchema), f"Expected an OpSchema, got {type(schema).__name__}."
+    def of(cls, schema: OpSchema, result: OutputSharding | Exception) -> Decision:
+        """One propagation, and its answer or the exception it raised."""
         return cls(schema, describe(schema), describe(result))
 
 
+def clear_every_cache() -> None:
+    """Make what comes next start cold, in shardprop and in torch."""
+    propagator.clear_caches()
+    _torch.clear_torch_caches()
+
+
+def answer_of(decide: Callable[[OpSchema], OutputSharding], schema: OpSchema) -> object:
+    """What `decide` answers, described; an error is an answer too, compared by its text."""
+    answer: object
+    try:
+        answer = decide(schema)
+    except Exception as error:
+        answer = error
+    return describe(answer)
+
+
 def describe(value: object) -> object:
-    """A schema, an answer, or any argument of an op as nested tuples."""
+    """A schema, an answer, or any argument of an op as nested tuples of plain values.
+
+    They compare by content even when the objects they describe (meshes, mask buffers) belong to two
+    different runs.
+    """
     match value:
         case DTensorSpec():
             return _describe_spec(value)
