@@ -61,7 +61,8 @@ def demo(
     from .demo_program.llama import LlamaSize
 
     size = LlamaSize(layers, dim, heads, hidden, vocab, batch, seq)
-    report = runs.plan_run(runs.Request(mesh, compare, gloo, force, size, steps, seed))()
+    run = runs.plan_run(mesh, size, steps, seed, against_torch=compare, processes=gloo, force=force)
+    report = run()
     if as_json:
         print_json(report.values())
     else:

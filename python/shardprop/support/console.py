@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def table(left: Sequence[str], right: Sequence[str] = ()) -> Table:
     return made
 
 
-def labelled(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """A line for each label and what it stands for, the labels `width` wide."""
+def labelled(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """A line for each label and what it stands for, in two columns."""
+    width = max(len(label) for label, _ in rows) + 2
     for label, text in rows:
         yield f"{label:<{width}}{text}"

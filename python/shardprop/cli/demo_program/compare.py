@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 import shardprop
 
 from ... import _torch
-from ...support.console import labelled
 from ..decisions import Decision, answer_of, clear_every_cache
 from ..ranks import fake_ranks
 from .progress import step_display
+from .report import Report
 from .settings import Settings
 from .train import Training, train
 
@@ -46,68 +46,7 @@ class Agreement:
         return not self.different
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The two runs and how their decisions relate."""
-
-    settings: Settings
-    shardprop: Training
-    torch: Training
-    agreement: Agreement
-
-    @property
-    def good(self) -> bool:
-        """Whether all decisions are equal."""
-        return self.agreement.all_equal
-
-    @property
-    def ratio(self) -> float:
-        """How many times longer torch alone spent in propagation."""
-        return self.torch.propagation / max(self.shardprop.propagation, 1e-9)
-
-    def lines(self) -> Iterator[str]:
-        """For people."""
-        found = self.agreement
-        yield f"{self.settings.headline}; fake backend, {self.settings.steps} steps, caches cold"
-        rows = [
-            (
-                name,
-                f"{run.propagation:.4f} s in propagation, {run.decisions} decisions, "
-                f"first step {run.steps[0].total:.3f} s",
-            )
-            for name, run in (("torch alone", self.torch), ("shardprop", self.shardprop))
-        ]
-        order = "the same" if found.same_order else "differs, so paired by question"
-        rows += [
-            ("ratio", f"torch spent {self.ratio:.0f} times as long in propagation"),
-            ("order", order),
-            ("equal", str(found.equal)),
-        ]
-        if cleared := found.equal_once_cleared:
-            rows.append(("", f"and {cleared} equal once torch's planner history is cleared"))
-        yield from labelled([*rows, ("different", str(len(found.different)))], 14)
-        for one in found.different[:_SHOWN_DIFFERENCES]:
-            answers = (("asked", one.question), ("shardprop", one.shardprop), ("torch", one.torch))
-            yield from labelled([(f"  {name}", str(value)) for name, value in answers], 13)
-        yield "All decisions are equal." if found.all_equal else "Decisions differ."
-
-    def values(self) -> dict[str, object]:
-        """For --json; times in seconds."""
-        found = self.agreement
-        return {
-            **self.settings.values(),
-            "torch": {"steps": [asdict(step) for step in self.torch.steps]},
-            "shardprop": {"steps": [asdict(step) for step in self.shardprop.steps]},
-            "ratio": self.ratio,
-            "all_equal": found.all_equal,
-            "same_order": found.same_order,
-            "equal": found.equal,
-            "equal_once_torch_history_is_cleared": found.equal_once_cleared,
-            "different": [asdict(difference) for difference in found.different],
-        }
-
-
-def compare(settings: Settings) -> Comparison:
+def compare(settings: Settings) -> Report:
     """Train twice on fake ranks, first with shardprop, then with torch alone."""
     ours: list[Decision] = []
     theirs: list[Decision] = []
@@ -119,7 +58,47 @@ def compare(settings: Settings) -> Comparison:
         clear_every_cache()
         alone = train(settings, line("torch alone"), _into(theirs))
         agreement = agree(ours, theirs, _decide_with_shardprop, _decide_with_torch)
-    return Comparison(settings, with_shardprop, alone, agreement)
+    return _report(settings, with_shardprop, alone, agreement)
+
+
+def _report(settings: Settings, ours: Training, theirs: Training, found: Agreement) -> Report:
+    ratio = theirs.propagation / max(ours.propagation, 1e-9)
+    rows = [
+        (
+            name,
+            f"{run.propagation:.4f} s in propagation, {run.decisions} decisions, "
+            f"first step {run.steps[0].total:.3f} s",
+        )
+        for name, run in (("torch alone", theirs), ("shardprop", ours))
+    ]
+    rows += [
+        ("ratio", f"torch spent {ratio:.0f} times as long in propagation"),
+        ("order", "the same" if found.same_order else "differs, so paired by question"),
+        ("equal", str(found.equal)),
+    ]
+    if cleared := found.equal_once_cleared:
+        rows.append(("", f"and {cleared} equal once torch's planner history is cleared"))
+    rows.append(("different", str(len(found.different))))
+    for one in found.different[:_SHOWN_DIFFERENCES]:
+        answers = (("asked", one.question), ("shardprop", one.shardprop), ("torch", one.torch))
+        rows += [(f"  {name}", str(value)) for name, value in answers]
+    return Report(
+        settings,
+        f"fake backend, {settings.steps} steps, caches cold",
+        rows,
+        {
+            "torch": {"steps": asdict(theirs)["steps"]},
+            "shardprop": {"steps": asdict(ours)["steps"]},
+            "ratio": ratio,
+            "all_equal": found.all_equal,
+            "same_order": found.same_order,
+            "equal": found.equal,
+            "equal_once_torch_history_is_cleared": found.equal_once_cleared,
+            "different": [asdict(difference) for difference in found.different],
+        },
+        good=found.all_equal,
+        verdict="All decisions are equal." if found.all_equal else "Decisions differ.",
+    )
 
 
 def _into(decisions: list[Decision]) -> Callable[..., None]:

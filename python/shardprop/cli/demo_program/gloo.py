@@ -7,8 +7,6 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -21,13 +19,13 @@ from torch.distributed.tensor import DTensor
 
 import shardprop
 
-from ...support.console import labelled
 from ...support.torch_advice import without_torch_advice
+from .report import Report, decider_rows
 from .settings import Settings
-from .train import LABEL_WIDTH, Trainer, decider_rows
+from .train import Trainer
 
 TOLERANCE = 1e-9
-"""Largest accepted difference, for losses (nats) and for gradients (relative, see `GlooReport`).
+"""Largest accepted difference, for losses (nats) and for gradients (see `gradient_difference`).
 
 Everything runs in float64, where a sum over one batch in another order moves the last few of 52
 bits, about 1e-15. AdamW can amplify that where a gradient is almost zero: by lr / eps = 1e6 at
@@ -35,61 +33,7 @@ worst, on numbers that small. 1e-9 leaves room for it; a wrong shard differs by 
 """
 
 
-@dataclass(frozen=True)
-class GlooReport:
-    """The largest differences over all steps and ranks, and what shardprop did on rank 0."""
-
-    losses: list[float]
-    """Loss per step in nats per token, as the processes computed it."""
-    loss_difference: float
-    """Largest absolute difference of a loss, in nats."""
-    gradient_difference: float
-    """Largest difference of a gradient element over the largest element of that gradient."""
-    worst_gradient: str
-    """The parameter where that difference was found on rank 0."""
-    decisions: int
-    delegated: dict[str, int]
-    fallbacks: dict[str, int]
-    strided_operands: int
-    strided_fallbacks: int
-    seconds: float
-    """Wall time of rank 0, start of the processes excluded."""
-    settings: Settings
-
-    @property
-    def good(self) -> bool:
-        """Whether losses and gradients agree within the tolerance (a NaN does not)."""
-        return self.loss_difference <= TOLERANCE and self.gradient_difference <= TOLERANCE
-
-    def lines(self) -> Iterator[str]:
-        """For people."""
-        ranks = self.settings.mesh.ranks
-        yield f"{self.settings.headline}; {ranks} processes, gloo, float64, {self.seconds:.1f} s"
-        losses = ", ".join(f"{loss:.6f}" for loss in self.losses)
-        within = f"tolerance {TOLERANCE:.0e}"
-        rows = [
-            ("losses", f"{losses} nats per token"),
-            ("made by the core", f"{self.decisions} on rank 0"),
-            *decider_rows(self.delegated, self.fallbacks),
-            ("strided operands", f"{self.strided_operands}, {self.strided_fallbacks} fell back"),
-            ("loss difference", f"{self.loss_difference:.2e} nats, {within}"),
-            (
-                "gradient difference",
-                f"{self.gradient_difference:.2e} of the largest element, {within} "
-                f"(worst: {self.worst_gradient})",
-            ),
-        ]
-        yield from labelled(rows, LABEL_WIDTH)
-        verdict = "equal" if self.good else "NOT equal"
-        yield f"Losses and gradients are {verdict} to the model on a single device."
-
-    def values(self) -> dict[str, object]:
-        """For --json; differences as said above."""
-        found = {name: value for name, value in vars(self).items() if name != "settings"}
-        return {**self.settings.values(), **found, "tolerance": TOLERANCE, "equal": self.good}
-
-
-def run_gloo(settings: Settings) -> GlooReport:
+def run_gloo(settings: Settings) -> Report:
     """Train on one process per rank of the mesh and compare with a single device."""
     ranks = settings.mesh.ranks
     with (
@@ -101,7 +45,29 @@ def run_gloo(settings: Settings) -> GlooReport:
             _worker, (settings, folder), nprocs=ranks
         )
         found = json.loads((Path(folder) / "report.json").read_text())
-    return GlooReport(**found, settings=settings)
+    loss_gap, gradient_gap = found["loss_difference"], found["gradient_difference"]
+    equal = loss_gap <= TOLERANCE and gradient_gap <= TOLERANCE
+    losses = ", ".join(f"{loss:.6f}" for loss in found["losses"])
+    within = f"tolerance {TOLERANCE:.0e}"
+    strided = f"{found['strided_operands']}, {found['strided_fallbacks']} fell back"
+    worst = f"(worst: {found['worst_gradient']})"
+    rows = [
+        ("losses", f"{losses} nats per token"),
+        ("made by the core", f"{found['decisions']} on rank 0"),
+        *decider_rows(found["delegated"], found["fallbacks"]),
+        ("strided operands", strided),
+        ("loss difference", f"{loss_gap:.2e} nats, {within}"),
+        ("gradient difference", f"{gradient_gap:.2e} of the largest element, {within} {worst}"),
+    ]
+    return Report(
+        settings,
+        f"{ranks} processes, gloo, float64, {found['seconds']:.1f} s",
+        rows,
+        {**found, "tolerance": TOLERANCE, "equal": equal},
+        good=equal,
+        verdict=f"Losses and gradients are {'equal' if equal else 'NOT equal'} to the model on a "
+        "single device.",
+    )
 
 
 def _worker(rank: int, settings: Settings, folder: str) -> None:
@@ -128,12 +94,12 @@ def _worker(rank: int, settings: Settings, folder: str) -> None:
         loss_gap, gradient_gap = worst_of_ranks.tolist()
         counted = ("decisions", "delegated", "fallbacks", "strided_operands", "strided_fallbacks")
         found = {
-            "losses": losses,
-            "loss_difference": loss_gap,
-            "gradient_difference": gradient_gap,
-            "worst_gradient": worst,
+            "losses": losses,  # per step, in nats per token
+            "loss_difference": loss_gap,  # the largest, in nats
+            "gradient_difference": gradient_gap,  # the largest, see `gradient_difference`
+            "worst_gradient": worst,  # the parameter where rank 0 found it
             **{name: getattr(stats, name) for name in counted},
-            "seconds": time.perf_counter() - start,
+            "seconds": time.perf_counter() - start,  # of rank 0, start of the processes excluded
         }
         (Path(folder) / "report.json").write_text(json.dumps(found))
 

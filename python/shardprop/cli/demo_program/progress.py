@@ -13,30 +13,33 @@ _REFRESH_SECONDS = 0.1
 
 
 class Line:
-    """How far one run is, on stderr so that stdout holds nothing but the result.
+    """Counts one run's propagations and shows how far it is, on stderr: stdout is for the result.
 
     The line is redrawn between decisions and never by a thread of its own: a thread would take
     the interpreter in the middle of a decision and its time would count as propagation.
     """
 
     def __init__(self, progress: Progress, name: str, steps: int) -> None:
+        self.decisions, self.seconds = 0, 0.0
         self._progress = progress
         self._task = progress.add_task(name, total=steps, decisions=0, seconds=0.0)
         self._drawn = 0.0
 
-    def show(self, decisions: int, seconds: float) -> None:
-        """Redraw, unless that was a moment ago."""
+    def add(self, seconds: float) -> None:
+        """One more propagation."""
+        self.decisions += 1
+        self.seconds += seconds
         if time.monotonic() - self._drawn >= _REFRESH_SECONDS:
-            self._draw(decisions, seconds)
+            self._draw()
 
-    def step_done(self, decisions: int, seconds: float) -> None:
-        """One step more."""
+    def end_step(self) -> None:
+        """One more step."""
         self._progress.advance(self._task)
-        self._draw(decisions, seconds)
+        self._draw()
 
-    def _draw(self, decisions: int, seconds: float) -> None:
+    def _draw(self) -> None:
         self._drawn = time.monotonic()
-        self._progress.update(self._task, decisions=decisions, seconds=seconds)
+        self._progress.update(self._task, decisions=self.decisions, seconds=self.seconds)
         self._progress.refresh()
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from functools import partial
 
 from .compare import compare
 from .gloo import run_gloo
 from .llama import LlamaSize
+from .report import Report
 from .settings import MeshShape, Settings, SettingsError
 from .train import run_training
 
@@ -20,51 +20,37 @@ SLOW_MESH_DIMS = 3
 """From this mesh rank on torch alone needs about an hour: its planner meets strided shards."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the command line asked for, as typed."""
-
-    mesh: str | None
-    compare: bool
-    gloo: int | None
-    force: bool
-    model: LlamaSize
-    steps: int
-    seed: int
-
-
-class Report(Protocol):
-    """What to print, in both forms, and whether the check that was asked for passed."""
-
-    @property
-    def good(self) -> bool: ...
-    def lines(self) -> Iterable[str]: ...
-    def values(self) -> dict[str, object]: ...
-
-
-def plan_run(request: Request) -> Callable[[], Report]:
-    """Check the request and return what does it.
+def plan_run(
+    mesh: str | None,
+    model: LlamaSize,
+    steps: int,
+    seed: int,
+    *,
+    against_torch: bool,
+    processes: int | None,
+    force: bool,
+) -> Callable[[], Report]:
+    """Check what the command line asks for and return what does it.
 
     Raises:
-        SettingsError: the request cannot be run.
+        SettingsError: it cannot be run.
     """
-    run: Callable[[Settings], Report]
-    if request.gloo is not None:
-        if request.compare:
+    run: Callable[[Settings], Report] = compare if against_torch else run_training
+    if processes is not None:
+        if against_torch:
             raise SettingsError("Expected --compare or --gloo, got both.")
-        run, mesh = run_gloo, _gloo_mesh(request.gloo, request.mesh)
-    elif request.compare:
-        run, mesh = compare, MeshShape.parse("4x2" if request.mesh is None else request.mesh)
-        if len(mesh.sizes) >= SLOW_MESH_DIMS and not request.force:
-            raise SettingsError(
-                f"torch alone needs about an hour on a mesh of {len(mesh.sizes)} dims such as "
-                f"{mesh}, because its planner meets strided shards there. Compare on a 2-dim mesh "
-                "such as 4x2, or add --force to wait for it."
-            )
+        run, shape = run_gloo, _gloo_mesh(processes, mesh)
+    elif mesh is not None:
+        shape = MeshShape.parse(mesh)
     else:
-        run, mesh = run_training, MeshShape.parse("2x2x2" if request.mesh is None else request.mesh)
-    settings = Settings(mesh, request.model, request.steps, request.seed)
-    return lambda: run(settings)
+        shape = MeshShape((4, 2) if against_torch else (2, 2, 2))
+    if against_torch and len(shape.sizes) >= SLOW_MESH_DIMS and not force:
+        raise SettingsError(
+            f"torch alone needs about an hour on a mesh of {len(shape.sizes)} dims such as "
+            f"{shape}, because its planner meets strided shards there. Compare on a 2-dim mesh "
+            "such as 4x2, or add --force to wait for it."
+        )
+    return partial(run, Settings(shape, model, steps, seed))
 
 
 def _gloo_mesh(processes: int, mesh: str | None) -> MeshShape:

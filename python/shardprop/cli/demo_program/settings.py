@@ -89,11 +89,6 @@ class Settings:
             f"dim {size.dim}, batch {size.batch} x {size.seq} tokens"
         )
 
-    def values(self) -> dict[str, object]:
-        """The mesh and the model as JSON values."""
-        model = {name: value for name, value in vars(self.model).items() if value is not None}
-        return {"mesh": list(self.mesh.sizes), "model": model}
-
 
 def _check(size: LlamaSize, mesh: MeshShape) -> None:
     """Raise SettingsError unless the model exists and the mesh divides it evenly.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import torch
@@ -16,14 +16,13 @@ import shardprop
 
 from ..._torch import OpSchema, OutputSharding
 from ...propagation.timing import watch_propagation
-from ...support.console import labelled
-from ...support.stats import Stats
 from ...support.torch_advice import without_torch_advice
 from ..decisions import clear_every_cache
 from ..ranks import fake_mesh, fake_ranks
 from .llama import Llama
 from .placement import WrittenOutAttention, distribute, parallelize
 from .progress import Line, step_display
+from .report import Report, decider_rows
 from .settings import Settings
 
 Observer = Callable[[OpSchema, OutputSharding | Exception], None]
@@ -79,8 +78,8 @@ class StepTime:
 class Training:
     """All steps of a run; `losses` are this rank's own numbers (meaningless on a fake group)."""
 
-    steps: tuple[StepTime, ...]
-    losses: tuple[float, ...]
+    steps: list[StepTime]
+    losses: list[float]
 
     @property
     def propagation(self) -> float:
@@ -96,95 +95,53 @@ class Training:
 def train(settings: Settings, line: Line, observe: Observer | None = None) -> Training:
     """Train on the current process group and time each step; the caller chooses who decides."""
     trainer = Trainer(settings, fake_mesh(settings.mesh.sizes, settings.mesh.names), torch.float32)
-    seconds, count = 0.0, 0
 
     def on_propagation(
-        schema: OpSchema, result: OutputSharding | Exception, elapsed: float
+        schema: OpSchema, result: OutputSharding | Exception, seconds: float
     ) -> None:
-        nonlocal seconds, count
-        seconds += elapsed
-        count += 1
         if observe is not None:
             observe(schema, result)
-        line.show(count, seconds)
+        line.add(seconds)
 
-    steps: list[StepTime] = []
-    losses: list[float] = []
+    run = Training([], [])
     with without_torch_advice(), watch_propagation(on_propagation):
         for _ in range(settings.steps):
-            before_seconds, before_count = seconds, count
+            seconds, decisions = line.seconds, line.decisions
             start = time.perf_counter()
             loss = trainer.step()
             total = time.perf_counter() - start
-            steps.append(StepTime(total, seconds - before_seconds, count - before_count))
+            run.steps.append(StepTime(total, line.seconds - seconds, line.decisions - decisions))
             # This rank's own number, without the redistribution that `.item()` would decide on.
-            losses.append((loss.to_local() if isinstance(loss, DTensor) else loss).item())
-            line.step_done(count, seconds)
-    return Training(tuple(steps), tuple(losses))
+            run.losses.append((loss.to_local() if isinstance(loss, DTensor) else loss).item())
+            line.end_step()
+    return run
 
 
-@dataclass(frozen=True)
-class TrainingReport:
+def run_training(settings: Settings) -> Report:
     """The plain demo: where the first step's time went and who decided."""
-
-    settings: Settings
-    training: Training
-    stats: Stats
-    good = True
-
-    def lines(self) -> Iterator[str]:
-        """For people."""
-        training, stats = self.training, self.stats
-        first, later = training.steps[0], training.steps[1:]
-        ranks = self.settings.mesh.ranks
-        yield f"{self.settings.headline}; fake backend, this process is rank 0 of {ranks}"
-        rows = [
-            ("first step", f"{first.total:.3f} s"),
-            ("  in propagation", f"{first.propagation:.3f} s for {first.decisions} decisions"),
-        ]
-        if later:
-            mean = sum(step.total for step in later) / len(later)
-            decisions = sum(step.decisions for step in later)
-            rows.append(("later steps", f"{mean:.3f} s each, {decisions} new decisions"))
-        losses = ", ".join(f"{loss:.3f}" for loss in training.losses)
-        rows += [
-            ("made by the core", f"{stats.decisions} in all steps"),
-            *decider_rows(stats.delegated, stats.fallbacks),
-            ("strided operands", f"{stats.strided_operands}, {stats.strided_fallbacks} fell back"),
-            ("caches", f"{stats.cache_bytes / 1024:.0f} KiB"),
-            ("fake losses", f"{losses}: they mean nothing, since the fake backend moves no data;"),
-            ("", "--gloo 4 checks losses and gradients on real processes"),
-        ]
-        yield from labelled(rows, LABEL_WIDTH)
-
-    def values(self) -> dict[str, object]:
-        """For --json; times in seconds."""
-        return {
-            **self.settings.values(),
-            "steps": [asdict(step) for step in self.training.steps],
-            "stats": asdict(self.stats),
-            "fake_losses": list(self.training.losses),
-        }
-
-
-LABEL_WIDTH = 20
-
-
-def decider_rows(delegated: dict[str, int], fallbacks: dict[str, int]) -> list[tuple[str, str]]:
-    """What the core did not decide: a total with its reasons, the most frequent first."""
-    rows = []
-    for label, reasons in (("delegated", delegated), ("fell back", fallbacks)):
-        ranked = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-        listed = ", ".join(f"{reason} {count}" for reason, count in ranked)
-        rows.append((label, f"{sum(reasons.values())}: {listed}" if reasons else "0"))
-    return rows
-
-
-def run_training(settings: Settings) -> TrainingReport:
-    """Train on fake ranks with shardprop, from cold caches."""
     with step_display(settings.steps) as line, fake_ranks(settings.mesh.ranks):
         clear_every_cache()
         with shardprop.enabled():
             shardprop.reset_stats()
             training = train(settings, line("shardprop"))
-            return TrainingReport(settings, training, shardprop.stats())
+            stats = shardprop.stats()
+    first, later = training.steps[0], training.steps[1:]
+    mean = sum(step.total for step in later) / max(len(later), 1)
+    decisions = sum(step.decisions for step in later)
+    losses = ", ".join(f"{loss:.3f}" for loss in training.losses)
+    after = [("later steps", f"{mean:.3f} s each, {decisions} new decisions")] if later else []
+    rows = [
+        ("first step", f"{first.total:.3f} s"),
+        ("  in propagation", f"{first.propagation:.3f} s for {first.decisions} decisions"),
+        *after,
+        ("made by the core", f"{stats.decisions} in all steps"),
+        *decider_rows(stats.delegated, stats.fallbacks),
+        ("strided operands", f"{stats.strided_operands}, {stats.strided_fallbacks} fell back"),
+        ("caches", f"{stats.cache_bytes / 1024:.0f} KiB"),
+        ("fake losses", f"{losses}: they mean nothing, since the fake backend moves no data;"),
+        ("", "--gloo 4 checks losses and gradients on real processes"),
+    ]
+    found = {**asdict(training), "stats": asdict(stats)}
+    found["fake_losses"] = found.pop("losses")
+    how = f"fake backend, this process is rank 0 of {settings.mesh.ranks}"
+    return Report(settings, how, rows, found)
