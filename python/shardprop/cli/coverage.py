@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import ShardpropError
-from ..support.console import console_for_tables
+from ..support.console import console_for_tables, table
 from ..support.progress import progress
 from .common import AsJson, print_json
 
@@ -88,12 +88,10 @@ def _decider(who: str) -> Decider:
 
 
 def _print_coverage(found: Coverage, shown: Coverage) -> None:
-    from rich.table import Table
-
     from .coverage_table import Decider
 
     console = console_for_tables()
-    ops = Table("op", "who decides", "how", "metadata", "reached", box=None)
+    ops = table(("op", "who decides", "how", "metadata", "reached"))
     for op in shown.ops:
         reached = "in inference mode" if op.composite else ""
         how = op.how or ""
@@ -106,7 +104,7 @@ def _print_coverage(found: Coverage, shown: Coverage) -> None:
         )
     console.print(ops, markup=False)
     usual = found.reached_always()
-    sums = Table("", "ops", "percent", "without composites", "percent", box=None)
+    sums = table(("", "ops", "percent", "without composites", "percent"))
     for decider in Decider:
         cells = (
             part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,10 +81,7 @@ def explain(
     names = mesh_names(mesh_dims, len(sizes))
     if module is not None:
         import_file(module)
-    ranks = 1
-    for size in sizes:
-        ranks *= size
-    with fake_ranks(ranks), chosen_policy(policy, topology):
+    with fake_ranks(math.prod(sizes)), chosen_policy(policy, topology):
         positional, named = arguments(args or (), fake_mesh(sizes, names))
         found = explain_decision(_overload(op, positional, named), *positional, **named)
         if plot is not None:

@@ -42,6 +42,6 @@ def table(left: Sequence[str], right: Sequence[str] = ()) -> Table:
 
 def labelled(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
     """A line for each label and what it stands for, in two columns."""
-    width = max(len(label) for label, _ in rows) + 2
+    width = max((len(label) for label, _ in rows), default=0) + 2
     for label, text in rows:
         yield f"{label:<{width}}{text}"

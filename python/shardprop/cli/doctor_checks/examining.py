@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
 
 from ... import _torch
 from ..._torch import DeviceMesh
 from ...errors import ShardpropError
+from ..ranks import fake_mesh, fake_ranks
 from . import groups, hook, state, versions
 from .finding import Finding, Report, note, problem
 
@@ -87,8 +87,5 @@ def _mesh_to_try(known: Sequence[DeviceMesh]) -> Iterator[DeviceMesh | None]:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _torch.make_fake_process_group(1)
-        try:
-            yield init_device_mesh("cpu", (1,))
-        finally:
-            dist.destroy_process_group()
+        with fake_ranks(1):
+            yield fake_mesh((1,), None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from ...support.console import counted, labelled
+
 __all__ = ["Finding", "Report", "Status", "note", "ok", "problem"]
 
 
@@ -48,34 +50,19 @@ class Report:
         """Plain values."""
         return {
             "healthy": self.healthy,
-            "findings": [
-                {
-                    "check": finding.check,
-                    "status": finding.status.value,
-                    "text": finding.text,
-                    "advice": finding.advice,
-                }
-                for finding in self.findings
-            ],
+            "findings": [{**vars(one), "status": one.status.value} for one in self.findings],
         }
 
     def __str__(self) -> str:
-        width = max((len(finding.check) for finding in self.findings), default=0)
-        lines = []
+        rows = []
         for finding in self.findings:
-            lines.append(f"{finding.status.value:<8} {finding.check:<{width}}  {finding.text}")
+            rows.append((f"{finding.status.value:<8} {finding.check}", finding.text))
             if finding.advice:
-                lines.append(f"{'':<8} {'':<{width}}  -> {finding.advice}")
+                rows.append(("", f"-> {finding.advice}"))
         problems = sum(finding.status is Status.PROBLEM for finding in self.findings)
         notes = sum(finding.status is Status.NOTE for finding in self.findings)
-        lines.append(
-            f"{problems} {_several('problem', problems)}, {notes} {_several('note', notes)}"
-        )
-        return "\n".join(lines)
-
-
-def _several(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
+        sums = f"{counted(problems, 'problem')}, {counted(notes, 'note')}"
+        return "\n".join([*labelled(rows), sums])
 
 
 def ok(check: str, text: str) -> Finding:
