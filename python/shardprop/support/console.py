@@ -31,7 +31,7 @@ def counted(number: int, what: str) -> str:
 
 
 def table(left: Sequence[str], right: Sequence[str] = ()) -> Table:
-    """A table without lines, by its headings: columns of words, then columns of figures."""
+    """An empty table without lines: headings of columns of words, then of columns of figures."""
     from rich.table import Table
 
     made = Table(*left, box=None)

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 
 from ..._torch import Placement, has_strided
+from ...support.console import table
 from .moves import Volume, volume
 
 if TYPE_CHECKING:
@@ -85,30 +85,20 @@ class PlanReport:
         }
 
     def __str__(self) -> str:
-        table = Table(box=None, pad_edge=False)
-        table.add_column("module")
-        table.add_column("parameters")
-        for name in (
-            "us",
-            "compute",
-            "moving",
-            "collectives",
-            "MB sent",
-            "strided",
-            *self.baselines,
-        ):
-            table.add_column(name, justify="right")
+        figures = ("us", "compute", "moving", "collectives", "MB sent", "strided")
+        shown = table(("module", "parameters"), (*figures, *self.baselines))
+        shown.pad_edge = False
         for path, costs in self.modules.items():
-            table.add_row(path or "(model)", _placed(costs), *_figures(costs), *self._beside(path))
+            shown.add_row(path or "(model)", _placed(costs), *_figures(costs), *self._beside(path))
         total = ModuleCosts()
         for costs in self.modules.values():
             total.compute_us += costs.compute_us
             total.redistribute_us += costs.redistribute_us
             total.volume.add(costs.volume)
             total.strided += costs.strided
-        table.add_row("in all", "", *_figures(total), *self._beside(None), style="bold")
+        shown.add_row("in all", "", *_figures(total), *self._beside(None), style="bold")
         out = io.StringIO()
-        Console(file=out, width=200, highlight=False, color_system=None).print(table)
+        Console(file=out, width=200, highlight=False, color_system=None).print(shown)
         out.write(self._verdict())
         return out.getvalue()
 
