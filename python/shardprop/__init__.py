@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .cost.topology import CallbackTopology, Topology, TorchTopology, load_topology
     from .errors import ShardpropError
     from .inspection.explanation import Explanation, explain
-    from .inspection.pictures import plot_layout
+    from .inspection.report import plot_layout
     from .inspection.tracing import Trace, trace
     from .model.plan_steps import Layout, Step
     from .planning import graph
@@ -97,7 +97,7 @@ else:
         "redistribution.optimal_planner": "ExactPlanner",
         "inspection.explanation": "Explanation explain",
         "planning.strategies": "LayoutTable Strategies Strategy strategies",
-        "inspection.pictures": "plot_layout",
+        "inspection.report": "plot_layout",
         "rules.placeholder": "ShardingPlaceholder",
         "model.plan_steps": "Layout Step",
         "propagation.propagator": (

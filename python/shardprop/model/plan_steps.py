@@ -49,8 +49,8 @@ class Layout:
             ShardpropError: matplotlib is not installed (extra ``plot``), or tensor, mesh and layout
                 do not fit together.
         """
-        from ..inspection.pictures.layout_picture import plot_subject
-        from ..inspection.pictures.subject import subject_of_layout
+        from ..inspection.report.layout_picture import plot_subject
+        from ..inspection.report.subject import subject_of_layout
 
         return plot_subject(subject_of_layout(self, shape, mesh_shape, mesh_dim_names), dims, ax)
 

@@ -97,7 +97,7 @@ class Plan:
             ShardpropError: matplotlib is not installed (extra ``plot``), or `dims` are not of the
                 tensor.
         """
-        from ..inspection.pictures.plan_picture import plot_plan
+        from ..inspection.report.plan_picture import plot_plan
 
         return plot_plan(self, dims=dims, ax=ax)
 

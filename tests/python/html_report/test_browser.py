@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from shardprop.inspection.html_report import page
+from shardprop.inspection.report import page
 
 from .sample import HOSTILE, large, small, trace_of
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shardprop import Layout
-from shardprop.inspection.html_report.movement import movement
-from shardprop.inspection.pictures import blocks
+from shardprop.inspection.report import blocks
+from shardprop.inspection.report.movement import movement
 
 from ..specs import SS, P, R, S
 from .sample import layout, ranks_of, step

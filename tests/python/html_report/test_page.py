@@ -14,7 +14,7 @@ import pytest
 
 import shardprop
 from shardprop import ShardpropError
-from shardprop.inspection.html_report import page
+from shardprop.inspection.report import page
 
 from .sample import HOSTILE, decision, large, place, redistribution, small, trace_of
 

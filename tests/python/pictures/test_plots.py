@@ -16,7 +16,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 import shardprop
 from shardprop import Layout, ShardpropError
-from shardprop.inspection.pictures import landscape
+from shardprop.inspection.report import landscape
 
 from ..specs import SS, P, R, S, spec_of
 
@@ -187,7 +187,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch) -> None:
 def test_importing_shardprop_imports_no_pictures() -> None:
     code = (
         "import sys, shardprop\n"
-        "costly = ('shardprop.inspection.pictures', 'matplotlib')\n"
+        "costly = ('shardprop.inspection.report', 'matplotlib')\n"
         "found = {m for m in sys.modules if m.startswith(costly)}\n"
         "assert not found, found\n"
         "shardprop.plot_layout\n"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from shardprop import Layout, ShardpropError
-from shardprop.inspection.pictures.colours import NEUTRAL, rank_colour, step_colour
-from shardprop.inspection.pictures.subject import Subject, subject_of_layout
-from shardprop.inspection.pictures.view import View, drawn_dims, view_of
-from shardprop.inspection.pictures.words import bytes_text, ranks_text, us_text
+from shardprop.inspection.report.colours import NEUTRAL, rank_colour, step_colour
+from shardprop.inspection.report.subject import Subject, subject_of_layout
+from shardprop.inspection.report.view import View, drawn_dims, view_of
+from shardprop.inspection.report.words import bytes_text, ranks_text, us_text
 
 from ..specs import SS, P, R, S
 

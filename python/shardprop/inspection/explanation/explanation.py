@@ -112,5 +112,5 @@ class Explanation:
         Raises:
             ShardpropError: there are several decisions, or no matplotlib.
         """
-        pictures = importlib.import_module("..pictures", __package__)
+        pictures = importlib.import_module("..report", __package__)
         return pictures.landscape(self.decision, ax=ax)

@@ -189,7 +189,7 @@ class Trace:
 
     def to_html(self) -> str:
         """The report as one HTML file that needs no other."""
-        page: str = importlib.import_module("shardprop.inspection.html_report").page(self.to_json())
+        page: str = importlib.import_module("shardprop.inspection.report").page(self.to_json())
         return page
 
     def save_html(self, path: str | PathLike[str]) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...cost.cost_model import COLLECTIVES
 from ...support.console import counted
-from ..pictures.words import bytes_text, us_text
 from .movement import movement
 from .names import Places, mesh_text, over_text, short
+from .words import bytes_text, us_text
 
 __all__ = ["document"]
 

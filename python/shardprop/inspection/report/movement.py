@@ -9,11 +9,11 @@ from typing import Any
 
 from ..._torch import Partial, Placement, Replicate, Shard, StridedShard
 from ...model.plan_steps import Layout
-from ..pictures.colours import rank_colour
-from ..pictures.geometry import Interval, held_intervals
-from ..pictures.subject import Subject, subject_of_layout
-from ..pictures.view import drawn_dims
+from .colours import rank_colour
+from .geometry import Interval, held_intervals
 from .names import over_text, short
+from .subject import Subject, subject_of_layout
+from .view import drawn_dims
 
 __all__ = ["movement"]
 
