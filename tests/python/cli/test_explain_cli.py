@@ -42,7 +42,7 @@ def test_prose_is_as_wide_as_columns_says() -> None:
 def test_json_is_the_document_of_an_explanation(policy: tuple[str, ...]) -> None:
     code, values = run_json("explain", *MM, *policy)
     assert code == 0
-    assert values["schema"] == "shardprop/inspection/explanation/1"
+    assert values["schema"] == "shardprop/explanation/1"
 
 
 def test_an_op_without_a_decision_is_explained_and_ends_with_1() -> None:

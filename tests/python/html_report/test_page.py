@@ -213,7 +213,7 @@ def test_an_empty_trace_has_a_page() -> None:
     [
         ([], "'list'"),
         ({}, "None"),
-        ({"schema": "shardprop/inspection/explanation/1"}, "'shardprop/inspection/explanation/1'"),
+        ({"schema": "shardprop/explanation/1"}, "'shardprop/explanation/1'"),
         ({"schema": "shardprop/trace/1"}, "one with a fault: KeyError at 'places'"),
     ],
     ids=["no document", "no schema", "another schema", "a part is missing"],
