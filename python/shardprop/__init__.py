@@ -4,6 +4,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from .support.picture import Drawer as _Drawer
+from .support.picture import draw_with as _draw_with
 from .version import __version__ as __version__
 
 __all__ = [
@@ -139,6 +141,15 @@ def __dir__() -> list[str]:
     """The public names, whether they are loaded or not."""
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
+
+def _drawer() -> _Drawer:
+    """What `Layout.plot` and `Plan.plot` draw with, which stands above both."""
+    from .inspection import report
+
+    return report
+
+
+_draw_with(_drawer)
 
 if os.environ.get("SHARDPROP") == "1":
     # As an attribute, for it to be looked for.

@@ -51,6 +51,13 @@ def test_an_op_without_a_decision_is_explained_and_ends_with_1() -> None:
     assert values["error"]
 
 
+def test_the_candidates_are_drawn_into_a_file(tmp_path: Path) -> None:
+    run("explain", *MM, "--plot", str(tmp_path / "mm.svg"))
+    assert "◀ chosen" in (tmp_path / "mm.svg").read_text(encoding="utf-8")
+    assert "ends in .svg" in refused("explain", *MM, "--plot", str(tmp_path / "mm.png"))
+    assert "can be written" in refused("explain", *MM, "--plot", str(tmp_path / "no" / "mm.svg"))
+
+
 def test_a_rule_of_a_file_is_explained(tmp_path: Path) -> None:
     file = tmp_path / "explained_ops.py"
     file.write_text(

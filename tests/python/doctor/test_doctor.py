@@ -46,7 +46,6 @@ CHECKS = {
     "caches",
     "fallbacks",
     "process group",
-    "matplotlib",
     "highspy",
     "logging",
 }
@@ -278,7 +277,6 @@ def test_what_is_held_for_each_mesh_is_not_full() -> None:
 def test_extras_that_are_not_there_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state.importlib.util, "find_spec", lambda name: None)
     findings = {finding.check: finding for finding in state.extras()}
-    assert findings["matplotlib"].advice == "pip install 'shardprop[plot]'"
     assert findings["highspy"].advice == "pip install 'shardprop[milp]'"
 
 

@@ -13,7 +13,7 @@ from .finding import Finding, note, ok
 
 __all__ = ["caches", "extras", "fallbacks", "logs"]
 
-_EXTRAS = {"matplotlib": ("plot", "pictures"), "highspy": ("milp", "the MILP solver of graphs")}
+_EXTRAS = {"highspy": ("milp", "the MILP solver of graphs")}
 
 # Of a cache this full the oldest entries may be going. (What is held for each mesh goes with it.)
 _NEARLY_FULL = 0.95

@@ -12,9 +12,10 @@ from ...model.placements import has_strided
 from ...model.question import Choice, strided_flag
 from ...model.specs import make_spec
 from ...propagation.answer import moves
+from ..words import dim_names
 from .asking import ExplainedQuestion
 from .model import Advice, Candidate, Placements
-from .words import dim_names, place_as, us_text
+from .words import place_as, us_text
 
 __all__ = ["advice_for"]
 

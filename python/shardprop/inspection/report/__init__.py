@@ -5,8 +5,8 @@ Which rank holds which block is `geometry`, numbers alone; everything that is dr
 
 from .geometry import Block, blocks
 from .landscape import landscape
-from .layout_picture import plot_layout
+from .layout_picture import draw_layout, plot_layout
 from .page import page
 from .plan_picture import plot_plan
 
-__all__ = ["Block", "blocks", "landscape", "page", "plot_layout", "plot_plan"]
+__all__ = ["Block", "blocks", "draw_layout", "landscape", "page", "plot_layout", "plot_plan"]

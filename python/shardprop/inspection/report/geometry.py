@@ -1,27 +1,27 @@
 """Which rank holds which block of a tensor.
 
-Plain numbers in, plain numbers out: no matplotlib, and nothing is asked of a process group, so the
-picture of a mesh can be drawn where there is no such mesh.
+Plain numbers in, plain numbers out: nothing is asked of a process group, so the picture of a mesh
+can be drawn where there is no such mesh.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...errors import ShardpropError
 from ...model.placements import is_partial, is_shard, is_strided
 from ...model.plan_steps import Layout
 
-__all__ = ["Block", "Cut", "blocks", "cuts_of", "held_intervals"]
+__all__ = ["Block", "Interval", "blocks", "joined"]
 
 # Half-open, [start, stop).
 Interval = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Cut:
+class _Cut(NamedTuple):
     """One mesh dim cutting one tensor dim.
 
     Attributes:
@@ -33,7 +33,7 @@ class Cut:
 
     tensor_dim: int
     mesh_dim: int
-    split_factor: int = 1
+    split_factor: int
 
 
 @dataclass(frozen=True)
@@ -91,25 +91,20 @@ def blocks(layout: Layout, shape: Sequence[int], mesh_shape: Sequence[int]) -> l
             the placements.
     """
     sizes, ranks = _plain("shape", shape, 0), _plain("mesh_shape", mesh_shape, 1)
-    cuts = cuts_of(layout, len(sizes), ranks)
+    cuts = _cuts(layout, len(sizes), ranks)
     cutting = {cut.mesh_dim for cut in cuts}
     active = [dim for dim in range(len(ranks)) if ranks[dim] > 1]
     pending = tuple(dim for dim in active if is_partial(layout.placements[dim]))
     copied = tuple(dim for dim in active if dim not in cutting and dim not in pending)
     coordinates = itertools.product(*map(range, ranks))
     return [
-        Block(rank, at, held_intervals(cuts, sizes, ranks, at), copied, pending)
+        Block(rank, at, _held(cuts, sizes, ranks, at), copied, pending)
         for rank, at in enumerate(coordinates)
     ]
 
 
-def cuts_of(layout: Layout, tensor_dims: int, mesh_shape: Sequence[int]) -> tuple[Cut, ...]:
+def _cuts(layout: Layout, tensor_dims: int, mesh_shape: Sequence[int]) -> tuple[_Cut, ...]:
     """The cuts of a layout in the order in which they are made.
-
-    Args:
-        layout: As in `blocks`.
-        tensor_dims: How many dims the tensor has.
-        mesh_shape: As in `blocks`.
 
     Raises:
         ShardpropError: the layout does not fit the tensor, the mesh or itself.
@@ -137,7 +132,7 @@ def cuts_of(layout: Layout, tensor_dims: int, mesh_shape: Sequence[int]) -> tupl
             f"{tensor_dim}: {layout.shard_order}."
         )
     return tuple(
-        Cut(tensor_dim, mesh_dim, _split_factor(layout, mesh_dim))
+        _Cut(tensor_dim, mesh_dim, _split_factor(layout, mesh_dim))
         for tensor_dim, mesh_dims in sorted(cut_by.items())
         for mesh_dim in _ordered(tensor_dim, mesh_dims, orders.get(tensor_dim), mesh_shape)
     )
@@ -163,8 +158,8 @@ def _split_factor(layout: Layout, mesh_dim: int) -> int:
     return int(placement.split_factor) if is_strided(placement) else 1  # type: ignore[attr-defined]
 
 
-def held_intervals(
-    cuts: Sequence[Cut], shape: Sequence[int], mesh_shape: Sequence[int], at: Sequence[int]
+def _held(
+    cuts: Sequence[_Cut], shape: Sequence[int], mesh_shape: Sequence[int], at: Sequence[int]
 ) -> tuple[tuple[Interval, ...], ...]:
     """Per tensor dim the index ranges that the rank at coordinate `at` holds after the cuts."""
     held: list[list[Interval]] = [[(0, size)] if size else [] for size in shape]
@@ -176,10 +171,10 @@ def held_intervals(
             for start, stop in _pieces(size, cut, mesh_shape[cut.mesh_dim], at[cut.mesh_dim])
             for taken in _taken(ranges, start, stop)
         ]
-    return tuple(tuple(_joined(ranges)) for ranges in held)
+    return tuple(joined(ranges) for ranges in held)
 
 
-def _pieces(size: int, cut: Cut, ranks: int, coordinate: int) -> list[Interval]:
+def _pieces(size: int, cut: _Cut, ranks: int, coordinate: int) -> list[Interval]:
     """What a cut leaves of `size` elements to one rank: one range of each part."""
     found = []
     for part in range(cut.split_factor):
@@ -207,15 +202,15 @@ def _taken(ranges: list[Interval], start: int, stop: int) -> list[Interval]:
     return found
 
 
-def _joined(ranges: list[Interval]) -> list[Interval]:
+def joined(ranges: Iterable[Interval]) -> tuple[Interval, ...]:
     """Ascending ranges, those that touch made one."""
-    joined: list[Interval] = []
+    found: list[Interval] = []
     for start, stop in ranges:
-        if joined and joined[-1][1] == start:
-            joined[-1] = (joined[-1][0], stop)
+        if found and found[-1][1] == start:
+            found[-1] = (found[-1][0], stop)
         else:
-            joined.append((start, stop))
-    return joined
+            found.append((start, stop))
+    return tuple(found)
 
 
 def _plain(name: str, sizes: Sequence[int], least: int) -> tuple[int, ...]:

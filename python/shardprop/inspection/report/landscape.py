@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ..._torch import Placement
 from ...errors import ShardpropError
-from .canvas import new_axes
-from .colours import INK, OPERANDS
-from .words import us_text
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from ...support.picture import Picture
+from ..words import us_text
+from .colours import OPERANDS
+from .svg import Sheet
 
 __all__ = ["Explained", "landscape"]
+
+# Of the bars: how long the longest is, how high a row is, and where the first is.
+_LONGEST, _ROW, _TOP = 400, 34, 72
+_TICKS = 6
 
 
 class _Operand(Protocol):
@@ -51,140 +53,96 @@ class Explained(Protocol):
     def reason(self) -> str: ...
 
 
-def landscape(explanation: Explained, *, ax: Axes | None = None) -> Axes:
+def landscape(explanation: Explained) -> Picture:
     """The candidates of a decision by cost: bars of microseconds, stacked by operand.
 
     The winner is marked, and so are those that cost the same.
 
     Args:
         explanation: Of one decision.
-        ax: Where to draw; None: in a new figure.
 
     Raises:
-        ShardpropError: matplotlib is not installed, or the decision has no candidates, as where it
-            is an error.
+        ShardpropError: the decision has no candidates, as where it is an error.
     """
     candidates = sorted(explanation.candidates, key=lambda each: each.place)
     if not candidates:
         raise ShardpropError(
             f"{explanation.op}: Expected a decision with candidates to draw, got none."
         )
+    title = f"{explanation.op}: {explanation.reason}"
     labels = [_strategy(each) for each in candidates]
-    widest = max(map(len, labels))
-    ax = new_axes(ax, 5.2 + 0.075 * widest, 1.5 + 0.36 * len(candidates))
-    longest = max((c.us for c in candidates if math.isfinite(c.us)), default=0.0)
-    scale, unit = _unit(longest)
-    _bars(ax, explanation, candidates, longest, scale)
-    _prices(ax, candidates, longest, scale)
-    _dress(ax, explanation, candidates, labels, unit)
-    return ax
+    left = 24 + 7.3 * max(map(len, labels))
+    bottom = _TOP + _ROW * len(candidates)
+    page = max(left + _LONGEST + 150, 9.2 * len(title) + 20)
+    on = Sheet(page, bottom + 72, f"{title}: candidates by cost")
+    on.text(12, 20, title, 15, text_anchor="start")
+    longest = max((c.us for c in candidates if math.isfinite(c.us)), default=0.0) or 1.0
+    on.add("rect", x=left, y=_TOP, width=page - left - 12, height=_ROW, fill="#f0f3f6")
+    for row, (candidate, label) in enumerate(zip(candidates, labels, strict=True)):
+        y = _TOP + row * _ROW
+        weight = "normal" if row else "bold"
+        on.monospaced(left - 8, y + _ROW / 2, label, 12, text_anchor="end", font_weight=weight)
+        _bar(on, candidate, left, y + 6, _LONGEST / longest)
+        end = left + _LONGEST * (candidate.us / longest if math.isfinite(candidate.us) else 1)
+        price = _price(row, candidate, candidates[0])
+        on.text(end + 7, y + _ROW / 2, price, 11.5, text_anchor="start", font_weight=weight)
+    _legend(on, explanation, candidates, left)
+    _axis(on, longest, left, bottom, page)
+    more = explanation.considered - len(candidates)
+    if more > 0:
+        on.text(left + _LONGEST / 2, bottom + 58, f"{more} more strategies are not shown", 11.5)
+    return on.picture()
 
 
-def _bars(
-    ax: Axes,
-    explanation: Explained,
-    candidates: Sequence[_Candidate],
-    longest: float,
-    scale: float,
+def _bar(on: Sheet, candidate: _Candidate, left: float, y: float, scale: float) -> None:
+    height = _ROW - 12
+    if not math.isfinite(candidate.us):
+        on.boxes([(left, y, _LONGEST, height)], class_="frame", fill="none", stroke="#8a8f98")
+        on.stripes((left, y, _LONGEST, height))
+        return
+    for index, us in enumerate(candidate.operand_us):
+        if us:
+            box = (left, y, us * scale, height)
+            on.boxes([box], class_="bar", fill=_colour(index), stroke="#fff")
+            if index >= len(OPERANDS):
+                on.stripes(box)
+        left += us * scale
+
+
+def _colour(index: int) -> str:
+    return OPERANDS[index % len(OPERANDS)]
+
+
+def _price(row: int, candidate: _Candidate, winner: _Candidate) -> str:
+    """The sum behind a bar; and who won, and who costs the same."""
+    text = us_text(candidate.us)
+    if row == 0:
+        return f"{text} ◀ chosen"
+    return f"{text} = same cost" if candidate.us == winner.us else text
+
+
+def _legend(
+    on: Sheet, explanation: Explained, candidates: Sequence[_Candidate], left: float
 ) -> None:
+    """The operands that anywhere cost something."""
+    priced = [each.operand_us for each in candidates if math.isfinite(each.us)]
     for index, operand in enumerate(explanation.operands):
-        parts = [_part(c, index) for c in candidates]
-        before = [sum(_part(c, i) for i in range(index)) for c in candidates]
-        if not any(parts):
-            continue  # no place in the legend for what nowhere costs anything
-        ax.barh(
-            range(len(candidates)),
-            [part * scale for part in parts],
-            left=[start * scale for start in before],
-            height=0.62,
-            color=OPERANDS[index % len(OPERANDS)],
-            edgecolor="white",
-            hatch="" if index < len(OPERANDS) else "///",
-            label=operand.name,
-        )
-    impossible = [row for row, c in enumerate(candidates) if not math.isfinite(c.us)]
-    ax.barh(
-        impossible,
-        [(longest or 1.0) * scale] * len(impossible),
-        height=0.62,
-        facecolor="none",
-        edgecolor="#8a8f98",
-        hatch="xx",
-    )
+        if any(us[index] for us in priced):
+            on.boxes([(left, 44, 12, 12)], class_="swatch", fill=_colour(index))
+            on.text(left + 18, 50, operand.name, 11.5, text_anchor="start")
+            left += 36 + 7.5 * len(operand.name)
 
 
-def _part(candidate: _Candidate, index: int) -> float:
-    """What one operand costs; nothing of a strategy that is impossible."""
-    return candidate.operand_us[index] if math.isfinite(candidate.us) else 0.0
-
-
-def _prices(ax: Axes, candidates: Sequence[_Candidate], longest: float, scale: float) -> None:
-    """The sum behind each bar; and who won, and who costs the same."""
-    least = candidates[0].us
-    for row, candidate in enumerate(candidates):
-        text = us_text(candidate.us)
-        if row == 0:
-            text += "  ◀ chosen"
-        elif candidate.us == least:
-            text += "  = same cost"
-        end = candidate.us if math.isfinite(candidate.us) else longest or 1.0
-        ax.annotate(
-            text,
-            (end * scale, row),
-            xytext=(5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8.5,
-            fontweight="normal" if row else "bold",
-            color=INK,
-        )
-
-
-def _dress(
-    ax: Axes,
-    explanation: Explained,
-    candidates: Sequence[_Candidate],
-    labels: Sequence[str],
-    unit: str,
-) -> None:
-    ax.set_yticks(range(len(candidates)), labels, fontsize=8.5, family="monospace")
-    ax.get_yticklabels()[0].set_fontweight("bold")
-    ax.set_ylim(len(candidates) - 0.4, -0.6)
-    ax.axhspan(-0.45, 0.45, color="#f0f3f6", zorder=-1)
-    ax.set_xlim(0, None if any(_priced(candidates)) else 1)
-    # Room behind the longest bar for its price.
-    ax.set_xlim(0, ax.get_xlim()[1] * 1.25)
-    left_out = explanation.considered - len(candidates)
-    more = f"\n{left_out} more strategies are not shown" if left_out > 0 else ""
-    ax.set_xlabel(f"modelled cost of redistributing the operands ({unit}){more}", fontsize=9)
-    ax.tick_params(axis="y", length=0)
-    ax.tick_params(axis="x", labelsize=8)
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    ax.set_title(
-        f"{explanation.op}: {explanation.reason}", fontsize=11, loc="left", pad=10, parse_math=False
-    )
-    handles, _ = ax.get_legend_handles_labels()
-    if handles:
-        ax.legend(
-            loc="upper left",
-            bbox_to_anchor=(1.01, 1),
-            borderaxespad=0,
-            frameon=False,
-            fontsize=8.5,
-            title="operand",
-            title_fontsize=8.5,
-            alignment="left",
-        )
-
-
-def _priced(candidates: Sequence[_Candidate]) -> list[bool]:
-    return [0 < candidate.us < math.inf for candidate in candidates]
-
-
-def _unit(longest: float) -> tuple[float, str]:
-    """What to multiply microseconds with for the axis, and its unit."""
-    return (1.0, "us") if longest < 10_000 else (1e-3, "ms")
+def _axis(on: Sheet, longest: float, left: float, y: float, page: float) -> None:
+    """Microseconds under the bars."""
+    on.add("path", d=f"M{left:.1f} {y}H{page - 12:.1f}", stroke="currentColor")
+    step = 10 ** math.floor(math.log10(longest / _TICKS))
+    step *= next(factor for factor in (1, 2, 5, 10) if longest / (factor * step) <= _TICKS)
+    for number in range(int(longest / step * (1 + 1e-9)) + 1):
+        x = left + _LONGEST * number * step / longest
+        on.add("path", d=f"M{x:.1f} {y}v5", stroke="currentColor")
+        on.text(x, y + 15, us_text(number * step), 10)
+    on.text(left + _LONGEST / 2, y + 38, "modelled cost of redistributing the operands", 11.5)
 
 
 def _strategy(candidate: _Candidate) -> str:

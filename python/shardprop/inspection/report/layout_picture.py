@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from .canvas import Canvas, canvas
-from .subject import Subject, subject_of
+from ...model.plan_steps import Layout
+from ...support.picture import Picture
+from .subject import Subject, subject_of, subject_of_layout
+from .svg import Box, Sheet
 from .view import Cell, View, drawn_dims, view_of
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+__all__ = ["draw_layout", "draw_view", "plot_layout", "tensor_size"]
 
-__all__ = ["draw_view", "plot_layout", "plot_subject", "tensor_size"]
-
-_COPIED, _PENDING = "..", "////"
+_LEFT, _TOP = 68, 84
 _MOST_TICKS = 9
+# With more blocks there are no tooltips: they would be most of the file.
+_MOST_NAMED = 32
 
 
-def plot_layout(
-    given: object, *, dims: Sequence[int] | None = None, ax: Axes | None = None
-) -> Axes:
+def plot_layout(given: object, *, dims: Sequence[int] | None = None) -> Picture:
     """Which rank holds which block of a tensor.
 
     Blocks are coloured by the mesh coordinates of the ranks that hold them; where several ranks
@@ -31,39 +29,38 @@ def plot_layout(
         given: A DTensor, or a DTensorSpec with tensor metadata. For a `Layout` call its `plot`.
         dims: The tensor dims to draw, as rows and columns; None: those that are cut, then the
             largest.
-        ax: Where to draw; None: in a new figure. Nothing is shown: call
-            ``matplotlib.pyplot.show()``, or save ``ax.figure``.
 
     Raises:
-        ShardpropError: matplotlib is not installed, `given` cannot be drawn, or `dims` are not of
-            the tensor.
+        ShardpropError: `given` cannot be drawn, or `dims` are not of the tensor.
     """
-    return plot_subject(subject_of(given), dims, ax)
+    return _drawn(subject_of(given), dims)
 
 
-def plot_subject(subject: Subject, dims: Sequence[int] | None, ax: Axes | None) -> Axes:
-    """The picture of one layout on axes of its own."""
+def draw_layout(
+    layout: Layout,
+    shape: Sequence[int],
+    mesh_shape: Sequence[int],
+    mesh_dim_names: Sequence[str] | None,
+    dims: Sequence[int] | None,
+) -> Picture:
+    """The same of a layout alone (`Layout.plot`)."""
+    return _drawn(subject_of_layout(layout, shape, mesh_shape, mesh_dim_names), dims)
+
+
+def _drawn(subject: Subject, dims: Sequence[int] | None) -> Picture:
     view = view_of(subject, drawn_dims([subject], dims))
-    width, height = tensor_size(view, 4.2, 3.6)
-    notes = view.notes
-    left, top = 0.85, 0.95
-    across = max(left + width + 0.3, 4.9)
-    down = top + height + 0.25 + 0.22 * len(notes)
-    on = canvas(ax, across, down)
-    left += (across - left - width - 0.3) / 2
-    on.text(left + width / 2, 0.18, subject.text or "scalar", 12, fontweight="bold")
-    on.text(left + width / 2, 0.42, _of(subject), 8.5)
-    draw_view(on, view, left, top, width, height, ticks=True)
-    for number, note in enumerate(notes):
-        on.text(across / 2, top + height + 0.27 + 0.22 * number, note, 8)
-    return on.ax
-
-
-def _of(subject: Subject) -> str:
-    mesh = ", ".join(f"{n}={s}" for n, s in zip(subject.names, subject.mesh_shape, strict=True))
-    if all(name.isdigit() for name in subject.names):
-        mesh = "x".join(map(str, subject.mesh_shape))
-    return f"{list(subject.shape)} on mesh {mesh}"
+    width, height = tensor_size(view, 400, 340)
+    page = max(_LEFT + width + 28, 470)
+    below = _TOP + height + 24
+    on = Sheet(page, below + 20 * len(view.notes), f"{subject.text}: which rank holds which block")
+    x = _LEFT + (page - _LEFT - width - 28) / 2
+    on.bold(x + width / 2, 18, subject.text, 16)
+    on.text(x + width / 2, 40, subject.of, 11.5)
+    draw_view(on, view, (x, _TOP, width, height))
+    _ticks(on, view, (x, _TOP, width, height))
+    for number, note in enumerate(view.notes):
+        on.text(page / 2, below + 20 * number, note)
+    return on.picture()
 
 
 def tensor_size(
@@ -81,49 +78,61 @@ def tensor_size(
     return across, across / ratio
 
 
-def draw_view(
-    on: Canvas, view: View, x: float, y: float, width: float, height: float, *, ticks: bool = False
-) -> None:
-    """Draw a layout into a box whose top left is (x, y); with `ticks`, indices beside it."""
+def draw_view(on: Sheet, view: View, box: Box) -> None:
+    """Draw a layout into a box: its blocks, patterns, labels, and the outline of the tensor."""
+    x, y, width, height = box
     rows, columns = (max(size, 1) for size in view.sizes)
-    hatch = (_COPIED if view.copied_over else "") + (_PENDING if view.pending_over else "")
     across, down = width / columns, height / rows
-    for cell in view.cells:
-        for (top, bottom), (left, right) in cell.boxes:
-            at = (x + left * across, y + top * down)
-            size = ((right - left) * across, (bottom - top) * down)
-            on.box(*at, *size, cell.colour, hatch)
-    for cell in view.cells:
-        _label(on, cell, x, y, across, down, bool(hatch))
-    on.frame(x, y, width, height)
-    if ticks:
-        _ticks(on, view, x, y, width, height)
-
-
-def _label(
-    on: Canvas, cell: Cell, x: float, y: float, across: float, down: float, hatched: bool
-) -> None:
-    word = "rank" if len(cell.ranks) == 1 else "ranks"
-    for (top, bottom), (left, right) in cell.boxes:
-        middle = (x + (left + right) / 2 * across, y + (top + bottom) / 2 * down)
-        size = ((right - left) * across, (bottom - top) * down)
-        lines = [f"{word} {cell.label}", cell.who]
-        on.fitted(*middle, *size, lines, 10, plate=cell.colour if hatched else None) or on.fitted(
-            *middle, *size, [cell.label], 8, plate=cell.colour if hatched else None
+    drawn: list[tuple[Cell, list[Box]]] = [
+        (
+            cell,
+            [
+                (x + left * across, y + top * down, (right - left) * across, (bottom - top) * down)
+                for (top, bottom), (left, right) in cell.boxes
+            ],
         )
+        for cell in view.cells
+    ]
+    # A line must not hide what it is around.
+    thinnest = min((min(w, h) for _, boxes in drawn for _, _, w, h in boxes), default=1.0)
+    line = "#fff" if thinnest > 3 else "none"
+    with on.group(class_="blocks", stroke=line):
+        for cell, boxes in drawn:
+            title = f"{_ranks(cell)}: {cell.who}" if len(drawn) <= _MOST_NAMED else ""
+            on.boxes(boxes, title, fill=cell.colour)
+    if view.copied_over:
+        on.dots(box)
+    if view.pending_over:
+        on.stripes(box)
+    has_pattern = bool(view.copied_over or view.pending_over)
+    for cell, boxes in drawn:
+        for left, top, w, h in boxes:
+            middle = left + w / 2, top + h / 2
+            plate = cell.colour if has_pattern else None
+            if not on.fitted(*middle, (w, h), [_ranks(cell), cell.who], 13, plate):
+                on.fitted(*middle, (w, h), [cell.label], 10.5, plate)
+    on.boxes([box], class_="frame", fill="none", stroke="currentColor", stroke_width=1.5)
 
 
-def _ticks(on: Canvas, view: View, x: float, y: float, width: float, height: float) -> None:
+def _ranks(cell: Cell) -> str:
+    return f"rank{'s' * (len(cell.ranks) > 1)} {cell.label}"
+
+
+def _ticks(on: Sheet, view: View, box: Box) -> None:
+    """Indices beside the tensor, and which dims are drawn."""
+    x, y, width, height = box
     rows, columns = view.sizes
     row_dim, column_dim = view.dims
     if column_dim is not None:
         for index in _edges(view, 1):
-            on.text(x + index * width / columns, y - 0.09, str(index), 7.5)
-        on.text(x + width / 2, y - 0.26, f"tensor dim {column_dim}", 8.5)
+            on.text(x + index * width / columns, y - 9, str(index), 10)
+        on.text(x + width / 2, y - 25, f"tensor dim {column_dim}", 11.5)
     if row_dim is not None:
         for index in _edges(view, 0):
-            on.text(x - 0.07, y + index * height / rows, str(index), 7.5, ha="right")
-        on.text(x - 0.48, y + height / 2, f"tensor dim {row_dim}", 8.5, rotation=90)
+            on.text(x - 7, y + index * height / rows, str(index), 10, text_anchor="end")
+        left, middle = x - 48, y + height / 2
+        turned = f"rotate(-90 {left:.0f} {middle:.0f})"
+        on.text(left, middle, f"tensor dim {row_dim}", 11.5, transform=turned)
 
 
 def _edges(view: View, axis: int) -> list[int]:

@@ -11,11 +11,13 @@ from typing import Any
 
 from ...errors import ShardpropError
 from .document import document
+from .names import Places
+from .plan_cards import plan_cards
 
 __all__ = ["page"]
 
 _SCHEMA = "shardprop/trace/1"
-_SCRIPTS = ("dom.js", "table.js", "timeline.js", "moves.js", "report.js")
+_SCRIPTS = ("dom.js", "table.js", "timeline.js", "report.js")
 
 
 def page(trace: dict[str, Any], *, title: str = "shardprop trace") -> str:
@@ -37,7 +39,8 @@ def page(trace: dict[str, Any], *, title: str = "shardprop trace") -> str:
             f"trace: Expected a document of the schema {_SCHEMA!r}, got {found!r}."
         )
     try:
-        data = document(trace)
+        places = Places(trace["places"])
+        data, plans = document(trace, places), plan_cards(trace, places)
     except (KeyError, IndexError, TypeError) as error:
         raise ShardpropError(
             f"trace: Expected a document of the schema {_SCHEMA!r}, got one with a fault: "
@@ -59,6 +62,7 @@ def page(trace: dict[str, Any], *, title: str = "shardprop trace") -> str:
         "title": html.escape(title),
         "style": style,
         "script": script,
+        "plans": plans or '<p class="empty">Nothing was redistributed.</p>',
         "data": _embedded(data),
     }
     return _filled(_asset("report.html"), parts)
