@@ -184,7 +184,7 @@ def test_the_report_in_a_terminal(trace: Trace) -> None:
     assert text == str(trace.text(100, 10))
     assert max(map(len, text.splitlines())) <= 100
     assert "mm, operand mat2" in text
-    assert "[8, 8] float32  S(0)->R  (all_gather over 0)" in text
+    assert "[8, 8] float32  S(0)->R  (all_gather over mesh dim 0)" in text
     assert f"models.py:{line}" in text
     assert "in Model.blocks.0" in text
     head, *_ = text.split("\n\n")

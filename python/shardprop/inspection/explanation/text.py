@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from ...rules.rule import Origin, RuleKind
+from ..columns import columns, wrapped
 from ..words import named_dim
-from .columns import columns, wrapped
 from .model import Candidate, DecisionExplanation, OperandMove, Rejection, Row
 from .words import placement_text, placements_text, spec_text, us_text
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ..._torch import DTensorSpec, Placement, Replicate, Shard
-from ...model.plan_steps import Layout
-from ...redistribution.hook import layout_text
+from ...redistribution.hook import layout_of, layout_text
 from ..words import without_masks
 
 __all__ = [
@@ -23,8 +22,7 @@ __all__ = [
 
 def spec_text(spec: DTensorSpec) -> str:
     """A layout in torch's short form, with the shard order where several mesh dims cut one dim."""
-    order = tuple((entry.tensor_dim, entry.mesh_dims) for entry in spec.shard_order or ())
-    return without_masks(layout_text(Layout(spec.placements, order)))
+    return without_masks(layout_text(layout_of(spec)))
 
 
 def placement_text(placement: Placement | None) -> str:

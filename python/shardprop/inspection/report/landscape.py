@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ..._torch import Placement
 from ...errors import ShardpropError
@@ -13,47 +13,17 @@ from ..words import us_text
 from .colours import OPERANDS
 from .svg import Sheet
 
-__all__ = ["Explained", "landscape"]
+if TYPE_CHECKING:
+    from ..explanation.model import Candidate, DecisionExplanation
+
+__all__ = ["landscape"]
 
 # Of the bars: how long the longest is, how high a row is, and where the first is.
 _LONGEST, _ROW, _TOP = 400, 34, 72
 _TICKS = 6
 
 
-class _Operand(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-class _Candidate(Protocol):
-    @property
-    def place(self) -> int: ...
-    @property
-    def outputs(self) -> tuple[tuple[Placement, ...] | None, ...]: ...
-    @property
-    def operands(self) -> tuple[tuple[Placement, ...], ...]: ...
-    @property
-    def operand_us(self) -> tuple[float, ...]: ...
-    @property
-    def us(self) -> float: ...
-
-
-class Explained(Protocol):
-    """What is drawn of the explanation of a decision."""
-
-    @property
-    def op(self) -> str: ...
-    @property
-    def operands(self) -> Sequence[_Operand]: ...
-    @property
-    def candidates(self) -> Sequence[_Candidate]: ...
-    @property
-    def considered(self) -> int: ...
-    @property
-    def reason(self) -> str: ...
-
-
-def landscape(explanation: Explained) -> Picture:
+def landscape(explanation: DecisionExplanation) -> Picture:
     """The candidates of a decision by cost: bars of microseconds, stacked by operand.
 
     The winner is marked, and so are those that cost the same.
@@ -94,7 +64,7 @@ def landscape(explanation: Explained) -> Picture:
     return on.picture()
 
 
-def _bar(on: Sheet, candidate: _Candidate, left: float, y: float, scale: float) -> None:
+def _bar(on: Sheet, candidate: Candidate, left: float, y: float, scale: float) -> None:
     height = _ROW - 12
     if not math.isfinite(candidate.us):
         on.boxes([(left, y, _LONGEST, height)], class_="frame", fill="none", stroke="#8a8f98")
@@ -113,7 +83,7 @@ def _colour(index: int) -> str:
     return OPERANDS[index % len(OPERANDS)]
 
 
-def _price(row: int, candidate: _Candidate, winner: _Candidate) -> str:
+def _price(row: int, candidate: Candidate, winner: Candidate) -> str:
     """The sum behind a bar; and who won, and who costs the same."""
     text = us_text(candidate.us)
     if row == 0:
@@ -122,7 +92,7 @@ def _price(row: int, candidate: _Candidate, winner: _Candidate) -> str:
 
 
 def _legend(
-    on: Sheet, explanation: Explained, candidates: Sequence[_Candidate], left: float
+    on: Sheet, explanation: DecisionExplanation, candidates: Sequence[Candidate], left: float
 ) -> None:
     """The operands that anywhere cost something."""
     priced = [each.operand_us for each in candidates if math.isfinite(each.us)]
@@ -145,7 +115,7 @@ def _axis(on: Sheet, longest: float, left: float, y: float, page: float) -> None
     on.text(left + _LONGEST / 2, y + 38, "modelled cost of redistributing the operands", 11.5)
 
 
-def _strategy(candidate: _Candidate) -> str:
+def _strategy(candidate: Candidate) -> str:
     """``S(0)R, RR → S(0)R``."""
     operands = ", ".join(map(_placements, candidate.operands))
     return f"{operands} → {', '.join(map(_placements, candidate.outputs))}"

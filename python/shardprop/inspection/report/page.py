@@ -7,6 +7,7 @@ import hashlib
 import html
 import json
 from importlib import resources
+from string import Template
 from typing import Any
 
 from ...errors import ShardpropError
@@ -65,7 +66,7 @@ def page(trace: dict[str, Any], *, title: str = "shardprop trace") -> str:
         "plans": plans or '<p class="empty">Nothing was redistributed.</p>',
         "data": _embedded(data),
     }
-    return _filled(_asset("report.html"), parts)
+    return Template(_asset("report.html")).substitute(parts)
 
 
 def _asset(name: str) -> str:
@@ -74,20 +75,6 @@ def _asset(name: str) -> str:
 
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _filled(skeleton: str, parts: dict[str, str]) -> str:
-    """The skeleton with each ``{name}`` replaced once; what is put in is not looked at again."""
-    filled = []
-    rest = skeleton
-    while rest:
-        at = min((found for name in parts if (found := rest.find(f"{{{name}}}")) >= 0), default=-1)
-        if at < 0:
-            break
-        name = rest[at + 1 : rest.index("}", at)]
-        filled += [rest[:at], parts[name]]
-        rest = rest[at + len(name) + 2 :]
-    return "".join([*filled, rest])
 
 
 def _embedded(data: dict[str, Any]) -> str:

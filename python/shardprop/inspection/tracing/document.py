@@ -11,11 +11,12 @@ from ..._torch import DeviceMesh, DTensorSpec, Partial, Placement, Replicate, St
 from ...model.operands import operands_of
 from ...model.placements import is_shard, is_strided
 from ...model.plan_steps import Layout, Step
-from ...redistribution.hook import layout_text, plan_text
+from ...redistribution.hook import layout_of, layout_text, plan_text
 from ...support.stats import DecidedBy
 from ...version import __version__
+from ..words import dim_names
 from .model import Place, TracedDecision
-from .rows import MoveRow
+from .rows import MoveRow, totals
 
 if TYPE_CHECKING:
     from .report import Trace
@@ -66,14 +67,9 @@ def _summary(trace: Trace) -> Json:
         "deciders": trace.deciders(),
         "delegated": trace.reasons(DecidedBy.TORCH),
         "fallbacks": trace.reasons(DecidedBy.FALLBACK),
-        "errors": sum(decision.error is not None for decision in trace.decisions),
+        "errors": trace.errors,
         "policies": sorted({d.policy for d in trace.decisions} | {m.policy for m in moves}),
-        "implicit": sum(row.count for row in moves if not row.explicit),
-        "explicit": sum(row.count for row in moves if row.explicit),
-        "unpriced": sum(row.count for row in moves if row.unpriced),
-        "collectives": sum(row.collectives * row.count for row in moves),
-        "wire_bytes": sum(row.total_wire_bytes for row in moves),
-        "us": sum(row.total_us for row in moves),
+        **vars(totals(moves)),
     }
 
 
@@ -102,11 +98,10 @@ class _Tables:
         """The index of a mesh; by identity, since it is the specs' own."""
         if id(mesh) not in self._mesh_of:
             self._mesh_of[id(mesh)] = len(self.meshes)
-            names = mesh.mesh_dim_names or tuple(map(str, range(mesh.ndim)))
             self.meshes.append(
                 {
                     "shape": list(mesh.shape),
-                    "dim_names": list(names),
+                    "dim_names": list(dim_names(mesh)),
                     "device_type": mesh.device_type,
                     "ranks": mesh.mesh.tolist(),
                 }
@@ -151,12 +146,8 @@ def _tensor(spec: DTensorSpec) -> Json:
     return {
         "shape": None if meta is None else [*map(_size, meta.shape)],
         "dtype": None if meta is None else str(meta.dtype).removeprefix("torch."),
-        "layout": _layout(Layout(spec.placements, _order(spec))),
+        "layout": _layout(layout_of(spec)),
     }
-
-
-def _order(spec: DTensorSpec) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    return tuple((entry.tensor_dim, tuple(entry.mesh_dims)) for entry in spec.shard_order or ())
 
 
 def _size(size: object) -> object:
@@ -166,8 +157,8 @@ def _size(size: object) -> object:
 
 def _move(row: MoveRow, tables: _Tables) -> Json:
     plan = row.plan
-    before = Layout(row.src.placements, _order(row.src))
-    after = Layout(row.dst.placements, _order(row.dst))
+    before = layout_of(row.src)
+    after = layout_of(row.dst)
     tensor = _tensor(row.src)
     return {
         "op": row.op,
