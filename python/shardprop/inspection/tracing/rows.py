@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..._torch import DTensorSpec
-from ...redistribution.plan import Plan
 from .model import Place, TracedDecision, TracedRedistribution, planner_of
-from .plans import Planned, spec_identity
+from .plans import spec_identity
 
 __all__ = ["ModuleRow", "MoveRow", "Totals", "across_modules", "by_module", "moves_alike", "totals"]
 
@@ -17,42 +15,21 @@ EXPLICIT = "redistribute"
 
 
 @dataclass(frozen=True)
-class MoveRow:
+class MoveRow(TracedRedistribution):
     """Redistributions that are alike: the same operand from and to the same layouts, at one place.
 
+    It is the first of them, with what is counted; `us`, `wire_bytes` and `collectives` are of one.
+
     Attributes:
-        op: As in `TracedRedistribution`, and so are `operand`, `src`, `dst`, `explicit`, `place`
-            and `policy`.
-        planned: The plan, or why there is none to show.
         count: How many.
-        us: Microseconds of one under the cost model.
-        wire_bytes: Bytes that a rank sends for one.
-        collectives: Steps of one that communicate.
         seconds: What the host took for all.
         first: The index of the first in `Trace.redistributions`.
         modules: The modules of which it was part; in rows by place one, that of the place.
     """
 
-    op: str | None
-    operand: str | None
-    src: DTensorSpec
-    dst: DTensorSpec
-    explicit: bool
-    place: Place
-    policy: str
-    planned: Planned
     count: int
-    us: float
-    wire_bytes: int
-    collectives: int
-    seconds: float
     first: int
     modules: tuple[str, ...]
-
-    @property
-    def plan(self) -> Plan | None:
-        """The plan; None where it cannot be shown."""
-        return self.planned.plan
 
     @property
     def unpriced(self) -> bool:
@@ -163,23 +140,8 @@ def moves_alike(
 
 
 def _first(each: TracedRedistribution, number: int) -> MoveRow:
-    return MoveRow(
-        op=each.op,
-        operand=each.operand,
-        src=each.src,
-        dst=each.dst,
-        explicit=each.explicit,
-        place=each.place,
-        policy=each.policy,
-        planned=each.planned,
-        count=1,
-        us=each.us,
-        wire_bytes=each.wire_bytes,
-        collectives=each.collectives,
-        seconds=each.seconds,
-        first=number,
-        modules=(each.place.module,),
-    )
+    known = {field.name: getattr(each, field.name) for field in fields(each)}
+    return MoveRow(**known, count=1, first=number, modules=(each.place.module,))
 
 
 def across_modules(rows: Sequence[MoveRow]) -> list[MoveRow]:
