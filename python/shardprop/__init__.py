@@ -143,7 +143,7 @@ def __dir__() -> list[str]:
 
 
 def _drawer() -> _Drawer:
-    """What `Layout.plot` and `Plan.plot` draw with, which stands above both."""
+    """What `Layout.plot` and `Plan.plot` draw with."""
     from .inspection import report
 
     return report

@@ -1,7 +1,7 @@
-"""A picture, and who draws it.
+"""A picture, and the hook by which layouts and plans are drawn.
 
-What is drawn (a layout, a plan) stands far below what draws, so the top package says once which
-module that is (`draw_with`), and `plot` asks for it when it is called.
+Layouts and plans are defined below the code that draws them. So the top package registers that code
+once (`draw_with`), and their `plot` methods look it up when they are called (`drawer`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = ["Drawer", "Picture", "draw_with", "drawer"]
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that a notebook shows, and that can be saved.
+    """A picture: a notebook shows it, and `save` writes it to a file.
 
     Attributes:
-        svg: The picture as an SVG document, which needs no other file.
+        svg: The picture as a self-contained SVG document.
     """
 
     svg: str = field(repr=False)
@@ -46,7 +46,7 @@ class Picture:
 
 
 class Drawer(Protocol):
-    """What draws layouts (`model.plan_steps.Layout`) and plans (`redistribution.plan.Plan`)."""
+    """Draws layouts (`model.plan_steps.Layout`) and plans (`redistribution.plan.Plan`)."""
 
     def draw_layout(
         self,
@@ -66,12 +66,12 @@ _load: Callable[[], Drawer] | None = None
 
 
 def draw_with(load: Callable[[], Drawer]) -> None:
-    """From now on `load` says who draws; it is called when the first picture is drawn."""
+    """Register what draws: `load` returns it, and is called for each picture."""
     global _load
     _load = load
 
 
 def drawer() -> Drawer:
-    """Who draws."""
-    assert _load is not None, "shardprop/__init__.py sets it"
+    """What draws, as registered."""
+    assert _load is not None, "shardprop/__init__.py registers it"
     return _load()

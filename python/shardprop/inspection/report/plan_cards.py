@@ -1,4 +1,4 @@
-"""The plans of a trace as cards of the page: who needs each, what it costs, and its picture."""
+"""The plans of a trace as HTML cards: who uses each plan, what it costs, and its picture."""
 
 from __future__ import annotations
 

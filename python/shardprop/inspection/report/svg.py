@@ -1,8 +1,7 @@
 """Drawing as SVG: shapes and texts on a sheet whose origin is at the top left.
 
-The elements need neither style sheets nor ids, so that many pictures can stand on one page. Their
-classes are for a page that wants other colours: what is drawn in ``currentColor`` (texts, frames)
-and on the ``paper`` follows its theme.
+Elements use no ids and no style sheet, so many pictures can share a page. A page may restyle them:
+texts and frames are drawn in ``currentColor``, and the background has the class ``paper``.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Sheet:
     Args:
         width: In pixels, as all lengths are.
         height: Likewise.
-        label: What it shows, for readers who do not see it.
+        label: What it shows, for screen readers.
     """
 
     def __init__(self, width: float, height: float, label: str) -> None:
@@ -60,7 +59,7 @@ class Sheet:
         self.add("rect", class_="paper", fill="#fff", **size)
 
     def add(self, tag: str, **attributes: object) -> ET.Element:
-        """An element; ``stroke_width`` stands for ``stroke-width``, and numbers are rounded."""
+        """Add an element: ``stroke_width`` becomes ``stroke-width``, and numbers are rounded."""
         named = {
             name.rstrip("_").replace("_", "-"): _number(value)
             if isinstance(value, (int, float))
@@ -71,7 +70,7 @@ class Sheet:
 
     @contextmanager
     def group(self, **attributes: object) -> Iterator[None]:
-        """What is drawn in the block has these attributes."""
+        """Give these attributes to everything drawn in the block."""
         outer = self._parent
         self._parent = self.add("g", **attributes)
         yield
@@ -94,7 +93,7 @@ class Sheet:
         self.text(x, y, text, size, font_family=_MONOSPACED, **style)
 
     def boxes(self, boxes: Iterable[Box], title: str = "", **style: object) -> None:
-        """Boxes of one colour as one shape, with what is told when a pointer is on it."""
+        """Boxes of one colour as one shape; `title` is its tooltip."""
         parts = (
             f"M{_number(x)} {_number(y)}h{_number(w)}v{_number(h)}h{_number(-w)}z"
             for x, y, w, h in boxes
@@ -120,7 +119,7 @@ class Sheet:
         x, y, width, height = box
         lines = []
         for number in range(1, int((width + height) / _STRIPES) + 1):
-            # Of the points with equal sums of their distances from the left and from the top.
+            # A stripe is where the distances from the left and from the top have this sum.
             both = number * _STRIPES
             left, right = max(0.0, both - height), min(both, width)
             if left < right:
@@ -137,7 +136,7 @@ class Sheet:
         size: float,
         plate: str | None,
     ) -> bool:
-        """As many of `lines` as fit into the box around (x, y), the first in bold.
+        """Write as many of `lines` as fit into the box around (x, y), the first in bold.
 
         Args:
             x: The middle of the box.
@@ -145,7 +144,7 @@ class Sheet:
             room: Width and height of the box.
             lines: The first matters most.
             size: The font size at most.
-            plate: A colour to put behind the text, where a pattern would run through it.
+            plate: The colour behind the text where it would otherwise stand on a pattern; or None.
 
         Returns:
             Whether even the first line fitted.
@@ -173,10 +172,10 @@ class Sheet:
         self.add("path", d=line + tip, class_="arrow", fill=colour)
 
     def picture(self) -> Picture:
-        """What was drawn so far."""
+        """The picture drawn so far."""
         return Picture(ET.tostring(self._root, encoding="unicode"))
 
 
 def _number(value: float) -> str:
-    """At most two decimals, which on paper nobody tells apart from more."""
+    """A length in pixels, to two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")

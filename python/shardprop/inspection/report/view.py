@@ -107,7 +107,7 @@ def view_of(
         subject: What is drawn.
         dims: As `drawn_dims` gives them.
         colour_by: Mesh dims; None: those that cut what is drawn.
-        most: How many cells there are at most: of more, neighbours are drawn as one.
+        most: The most cells to draw; where there are more, neighbours are merged.
     """
     placements, names = subject.layout.placements, subject.names
     cutting = [m for m in subject.cutting if placements[m].dim in dims]  # type: ignore[attr-defined]
@@ -143,7 +143,7 @@ def view_of(
 
 
 def _neighbours_as_one(held: dict[_Boxes, list[Block]], most: int) -> dict[_Boxes, list[Block]]:
-    """At most `most` groups of blocks that follow each other in the order of ranks."""
+    """`held` merged into `most` groups, each of blocks that follow each other in rank order."""
     groups: list[tuple[list[tuple[Interval, Interval]], list[Block]]] = [
         ([], []) for _ in range(most)
     ]
@@ -155,7 +155,7 @@ def _neighbours_as_one(held: dict[_Boxes, list[Block]], most: int) -> dict[_Boxe
 
 
 def _joined(boxes: Sequence[tuple[Interval, Interval]]) -> _Boxes:
-    """Boxes that touch along a whole side as one."""
+    """The boxes, those that share a whole side merged."""
     columns_of: dict[Interval, list[Interval]] = {}
     for row, column in sorted(boxes):
         columns_of.setdefault(row, []).append(column)
