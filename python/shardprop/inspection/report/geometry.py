@@ -6,8 +6,9 @@ can be drawn where there is no such mesh.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ __all__ = ["Block", "Interval", "blocks", "joined"]
 
 # Half-open, [start, stop).
 Interval = tuple[int, int]
+_Held = Callable[[Sequence[int]], tuple[Interval, ...]]
 
 
 class _Cut(NamedTuple):
@@ -65,7 +67,7 @@ class Block:
     @property
     def empty(self) -> bool:
         """Does the rank hold no element?"""
-        return 0 in self.shape
+        return not all(self.intervals)
 
     @property
     def boxes(self) -> tuple[tuple[Interval, ...], ...]:
@@ -96,10 +98,13 @@ def blocks(layout: Layout, shape: Sequence[int], mesh_shape: Sequence[int]) -> l
     active = [dim for dim in range(len(ranks)) if ranks[dim] > 1]
     pending = tuple(dim for dim in active if is_partial(layout.placements[dim]))
     copied = tuple(dim for dim in active if dim not in cutting and dim not in pending)
-    coordinates = itertools.product(*map(range, ranks))
+    held_of = [
+        _held_of(size, [cut for cut in cuts if cut.tensor_dim == dim], ranks)
+        for dim, size in enumerate(sizes)
+    ]
     return [
-        Block(rank, at, _held(cuts, sizes, ranks, at), copied, pending)
-        for rank, at in enumerate(coordinates)
+        Block(rank, at, tuple(held(at) for held in held_of), copied, pending)
+        for rank, at in enumerate(itertools.product(*map(range, ranks)))
     ]
 
 
@@ -158,20 +163,22 @@ def _split_factor(layout: Layout, mesh_dim: int) -> int:
     return int(placement.split_factor) if is_strided(placement) else 1  # type: ignore[attr-defined]
 
 
-def _held(
-    cuts: Sequence[_Cut], shape: Sequence[int], mesh_shape: Sequence[int], at: Sequence[int]
-) -> tuple[tuple[Interval, ...], ...]:
-    """Per tensor dim the index ranges that the rank at coordinate `at` holds after the cuts."""
-    held: list[list[Interval]] = [[(0, size)] if size else [] for size in shape]
-    for cut in cuts:
-        ranges = held[cut.tensor_dim]
-        size = sum(stop - start for start, stop in ranges)
-        held[cut.tensor_dim] = [
-            taken
-            for start, stop in _pieces(size, cut, mesh_shape[cut.mesh_dim], at[cut.mesh_dim])
-            for taken in _taken(ranges, start, stop)
-        ]
-    return tuple(joined(ranges) for ranges in held)
+def _held_of(size: int, cuts: Sequence[_Cut], mesh_shape: Sequence[int]) -> _Held:
+    """From the coordinate of a rank to what it holds of a tensor dim after the cuts of that dim."""
+
+    @functools.cache
+    def held(*at: int) -> tuple[Interval, ...]:
+        ranges: Sequence[Interval] = [(0, size)] if size else []
+        for cut, index in zip(cuts, at, strict=True):
+            count = sum(stop - start for start, stop in ranges)
+            ranges = [
+                taken
+                for start, stop in _pieces(count, cut, mesh_shape[cut.mesh_dim], index)
+                for taken in _taken(ranges, start, stop)
+            ]
+        return joined(ranges)
+
+    return lambda at: held(*(at[cut.mesh_dim] for cut in cuts))
 
 
 def _pieces(size: int, cut: _Cut, ranks: int, coordinate: int) -> list[Interval]:
@@ -191,7 +198,7 @@ def _chunk(size: int, chunks: int, index: int) -> Interval:
     return min(length * index, size), min(length * (index + 1), size)
 
 
-def _taken(ranges: list[Interval], start: int, stop: int) -> list[Interval]:
+def _taken(ranges: Sequence[Interval], start: int, stop: int) -> list[Interval]:
     """The elements from number `start` to `stop` of those that `ranges` hold."""
     found, before = [], 0
     for first, last in ranges:

@@ -11,13 +11,13 @@ from string import Template
 from typing import Any
 
 from ...errors import ShardpropError
-from .document import document
+from ..tracing.json_form import SCHEMA
 from .names import Places
 from .plan_cards import plan_cards
+from .sections import sections
 
 __all__ = ["page"]
 
-_SCHEMA = "shardprop/trace/1"
 _SCRIPTS = ("dom.js", "table.js", "timeline.js", "report.js")
 
 
@@ -34,17 +34,15 @@ def page(trace: dict[str, Any], *, title: str = "shardprop trace") -> str:
     Raises:
         ShardpropError: `trace` is no such document.
     """
-    if not isinstance(trace, dict) or trace.get("schema") != _SCHEMA:
+    if not isinstance(trace, dict) or trace.get("schema") != SCHEMA:
         found = trace.get("schema") if isinstance(trace, dict) else type(trace).__name__
-        raise ShardpropError(
-            f"trace: Expected a document of the schema {_SCHEMA!r}, got {found!r}."
-        )
+        raise ShardpropError(f"trace: Expected a document of the schema {SCHEMA!r}, got {found!r}.")
     try:
         places = Places(trace["places"])
-        data, plans = document(trace, places), plan_cards(trace, places)
+        data, plans = sections(trace, places), plan_cards(trace, places)
     except (KeyError, IndexError, TypeError) as error:
         raise ShardpropError(
-            f"trace: Expected a document of the schema {_SCHEMA!r}, got one with a fault: "
+            f"trace: Expected a document of the schema {SCHEMA!r}, got one with a fault: "
             f"{type(error).__name__} at {error}."
         ) from error
     style = _asset("report.css")

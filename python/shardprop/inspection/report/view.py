@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from .colours import rank_colour
 from .geometry import Block, Interval, joined
 from .subject import Subject
 
+_Ranges = tuple[Interval, ...]
 _Boxes = tuple[tuple[Interval, Interval], ...]
 
 __all__ = ["Cell", "View", "drawn_dims", "ranks_text", "view_of"]
@@ -114,11 +116,14 @@ def view_of(
     by = cutting if colour_by is None else (colour_by if cutting else ())
     # A tensor of one dim is a strip along the page.
     rows, columns = (None, *dims) if len(dims) == 1 else dims if dims else (None, None)
-    held: dict[_Boxes, list[Block]] = {}
+    holders_of: dict[tuple[_Ranges, _Ranges], list[Block]] = {}
     for block in subject.blocks:
-        boxes = tuple((r, c) for r in _ranges(block, rows) for c in _ranges(block, columns))
         if not block.empty:
-            held.setdefault(boxes, []).append(block)
+            holders_of.setdefault((_ranges(block, rows), _ranges(block, columns)), []).append(block)
+    held: dict[_Boxes, list[Block]] = {
+        tuple(itertools.product(row_ranges, column_ranges)): holders
+        for (row_ranges, column_ranges), holders in holders_of.items()
+    }
     remarks = _remarks(subject, dims)
     if most is not None and len(held) > most:
         remarks.append(f"{len(held)} blocks are drawn as {most}: the ranks of one hold parts of it")

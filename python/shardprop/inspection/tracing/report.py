@@ -17,8 +17,8 @@ from ...propagation.optimal_policy import OptimalPolicy
 from ...propagation.policy import Policy
 from ...propagation.propagator import counters, current_policy
 from ...support.stats import DecidedBy, Stats
-from .document import document
 from .events import decision_of, redistribution_of
+from .json_form import trace_json
 from .model import TracedDecision, TracedRedistribution, policy_of
 from .plans import Plans
 from .recording import Decided, Recording
@@ -192,7 +192,7 @@ class Trace:
 
     def to_json(self) -> dict[str, Any]:
         """All of it in plain values, as ``schemas/trace.schema.json`` in the package describes."""
-        return document(self, self._by_row()[1])
+        return trace_json(self, self._by_row()[1])
 
     def to_html(self) -> str:
         """The report as one HTML file that needs no other."""

@@ -1,4 +1,4 @@
-"""What the page shows, from the JSON document of a trace."""
+"""What the script of the page shows, section by section, from the JSON document of a trace."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ...support.console import counted
 from ..words import bytes_text, mesh_text, over_text, us_text
 from .names import Places, short
 
-__all__ = ["document"]
+__all__ = ["sections"]
 
 _DEAREST = 10
 _MOST_BARS = 20_000
 
 
-def document(trace: dict[str, Any], places: Places) -> dict[str, Any]:
+def sections(trace: dict[str, Any], places: Places) -> dict[str, Any]:
     """What the script of the page reads; each part is that of one section.
 
     Args:

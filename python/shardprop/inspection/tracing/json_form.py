@@ -21,14 +21,14 @@ from .rows import MoveRow, totals
 if TYPE_CHECKING:
     from .report import Trace
 
-__all__ = ["SCHEMA", "document"]
+__all__ = ["SCHEMA", "trace_json"]
 
 SCHEMA = "shardprop/trace/1"
 
 Json = dict[str, Any]
 
 
-def document(trace: Trace, row_of: Sequence[int]) -> Json:
+def trace_json(trace: Trace, row_of: Sequence[int]) -> Json:
     """All of a trace in plain values: what a report is made of, without the program.
 
     `row_of` has for each redistribution the index of its row among ``trace.moves()``.
