@@ -39,7 +39,7 @@ def plan(layers: int, shape: tuple[int, ...], memory: float | None) -> dict[str,
     """Capture and solve in this process, with strided strategies and without."""
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
-    from shardprop.planning import graph
+    from shardprop import graph
 
     warnings.simplefilter("ignore")
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=64)

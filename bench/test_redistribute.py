@@ -9,7 +9,7 @@ from torch.distributed.tensor._redistribute import use_min_cost_redistribution_p
 
 import shardprop
 from shardprop import _torch
-from shardprop.propagation.propagator import redistribution
+from shardprop.propagation.propagator import torch_planner
 
 from .conftest import MESHES
 from .engine import P, R, S, spec_of
@@ -40,7 +40,7 @@ def test_greedy_plan(who: str, ndim: int, mesh_of: Any, run: Any) -> None:
     if who == "torch":
         run(lambda: torch_steps(src, dst), 50, group, before=shardprop.clear_caches)
     else:
-        plan = run(lambda: redistribution.plan(src, dst), 200, group)
+        plan = run(lambda: torch_planner.plan(src, dst), 200, group)
         assert steps_of(plan) == torch_steps(src, dst)
 
 
@@ -56,7 +56,7 @@ def test_graph_plan(who: str, ndim: int, mesh_of: Any, run: Any) -> None:
         if who == "torch":
             run(lambda: torch_steps(src, dst), 1 if ndim == 4 else 3, group, shardprop.clear_caches)
         else:
-            plan = run(lambda: redistribution.plan(src, dst), 20, group)
+            plan = run(lambda: torch_planner.plan(src, dst), 20, group)
             shardprop.clear_caches()
             assert steps_of(plan) == torch_steps(src, dst)
 

@@ -17,7 +17,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 import shardprop
-from shardprop.planning import graph
+from shardprop import graph
 
 TOKENS, DIM, HIDDEN = 8192, 2048, 8192
 

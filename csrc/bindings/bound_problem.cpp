@@ -222,7 +222,7 @@ void BoundProblem::decode_table(const Arguments& asked, bool symbolic) {
   const auto kinds = kinds_of(problem_, asked.ask_kinds, asked.options);
   expansion_ = fill_placeholders(table, kinds);
   problem_.table = std::move(expansion_.table);
-  if (problem_.table.asks.empty()) return;
+  if (problem_.table.constraints.empty()) return;
   if (symbolic) throw Unsupported("rule that asks something of sizes that are expressions");
   decode_output_shapes(asked.output_shapes);
 }
@@ -236,7 +236,8 @@ void BoundProblem::decode_output_shapes(py::handle ask) {
   for (int p = 0; p < table.outputs; ++p) {
     int dims = 0;  // that are asked about
     for (int r = 0; r < table.rows(); ++r) {
-      if (table.asks.of(r * table.width() + p)) dims = std::max(dims, table.at(r, p).dim + 1);
+      if (table.constraints.of(r * table.width() + p))
+        dims = std::max(dims, table.at(r, p).dim + 1);
     }
     if (dims == 0) continue;
     if (static_cast<std::size_t>(p) >= shapes.size() || !PyTuple_Check(shapes[p].ptr())) {

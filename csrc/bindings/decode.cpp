@@ -172,7 +172,7 @@ Placement Decoder::placement(py::handle object) {
   return opaque(identity(object));
 }
 
-Placement Decoder::cell(py::handle object, Ask& ask) {
+Placement Decoder::cell(py::handle object, Constraint& constraint) {
   const Environment& env = environment();
   if (object.is_none()) return absent();
   if (is_type(object, env.placeholder_type)) return placeholder(tensor_dim(object));
@@ -182,10 +182,12 @@ Placement Decoder::cell(py::handle object, Ask& ask) {
   if (!PyObject_HasAttr(object.ptr(), names().even.ptr())) {
     throw Unsupported("subclass of a placeholder");
   }
-  ask.even = PyObject_IsTrue(attribute(object, names().even).ptr()) == 1;
-  ask.least = integer(attribute(object, names().min_local), "min_local that is no int");
-  ask.multiple = integer(attribute(object, names().multiple_of), "multiple_of that is no int");
-  if (ask.least < 0 || ask.multiple < 1) throw Unsupported("placeholder that asks for less than 0");
+  constraint.even = PyObject_IsTrue(attribute(object, names().even).ptr()) == 1;
+  constraint.least = integer(attribute(object, names().min_local), "min_local that is no int");
+  constraint.multiple =
+      integer(attribute(object, names().multiple_of), "multiple_of that is no int");
+  if (constraint.least < 0 || constraint.multiple < 1)
+    throw Unsupported("placeholder that asks for less than 0");
   return placeholder(tensor_dim(object));
 }
 
@@ -317,10 +319,10 @@ DecodedRule decode_rule(Decoder& decoder, py::handle rows, int outputs, int inpu
                       std::to_string(width) + " placements.");
     }
     for (const py::handle cell : row) {
-      Ask ask;
-      rule.table.cells.push_back(decoder.cell(cell, ask));
-      if (!(ask == Ask{})) {
-        rule.table.asks.set(static_cast<int>(rule.table.cells.size()) - 1, ask);
+      Constraint constraint;
+      rule.table.cells.push_back(decoder.cell(cell, constraint));
+      if (!(constraint == Constraint{})) {
+        rule.table.constraints.set(static_cast<int>(rule.table.cells.size()) - 1, constraint);
       }
       rule.objects.push_back(py::reinterpret_borrow<py::object>(cell));
     }

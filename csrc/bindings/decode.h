@@ -57,9 +57,9 @@ enum class Sizes : std::uint8_t { kInts, kSymbolic };
 class Decoder {
  public:
   [[nodiscard]] Placement placement(py::handle object);
-  // A cell of a rule's row: a placement, a placeholder or None. Ours may ask something: `ask` is
-  // then what, else it is left alone.
-  [[nodiscard]] Placement cell(py::handle object, Ask& ask);
+  // A cell of a rule's row: a placement, a placeholder or None. Ours may have a constraint:
+  // `constraint` is then what, else it is left alone.
+  [[nodiscard]] Placement cell(py::handle object, Constraint& constraint);
   [[nodiscard]] DecodedSpec spec(py::handle object, Sizes sizes = Sizes::kInts);
 
   // Bytes that are equal for two specs only if placements, shard order, shape, stride and dtype

@@ -17,8 +17,8 @@ const char* name_of(Filter::Reason reason) {
       return "in_place";
     case Filter::Reason::kFixed:
       return "fixed";
-    case Filter::Reason::kAsk:
-      return "ask";
+    case Filter::Reason::kConstraint:
+      return "constraint";
     case Filter::Reason::kTooSmall:
       return "too_small";
   }

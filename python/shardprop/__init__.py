@@ -4,6 +4,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from . import renamed
 from .support.picture import Drawer as _Drawer
 from .support.picture import draw_with as _draw_with
 from .version import __version__ as __version__
@@ -56,6 +57,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from . import graph
     from ._torch import Partial, Replicate, Shard
     from .cost.calibration import Calibration, calibrate
     from .cost.calibration import Settings as CalibrationSettings
@@ -65,7 +67,6 @@ if TYPE_CHECKING:
     from .inspection.report import plot_layout
     from .inspection.tracing import Trace, trace
     from .model.plan_steps import Layout, Step
-    from .planning import graph
     from .planning.strategies import LayoutTable, Strategies, Strategy, strategies
     from .propagation.propagator import (
         clear_caches,
@@ -123,13 +124,11 @@ else:
             half = importlib.import_module(".half_imported", __name__)
             if half.is_torch_half_imported():
                 return half.enable
-        if name == "graph":
-            value: object = importlib.import_module(".planning.graph", __name__)
-        elif name == "CalibrationSettings":
-            value = importlib.import_module(".cost.calibration", __name__).Settings
+        if name == "CalibrationSettings":
+            value: object = importlib.import_module(".cost.calibration", __name__).Settings
         elif name in _HOME_OF:
             value = getattr(importlib.import_module(f".{_HOME_OF[name]}", __name__), name)
-        elif importlib.util.find_spec(f".{name}", __name__) is not None:
+        elif name in renamed.NOW_AT or importlib.util.find_spec(f".{name}", __name__) is not None:
             return importlib.import_module(f".{name}", __name__)
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -150,6 +149,7 @@ def _drawer() -> _Drawer:
 
 
 _draw_with(_drawer)
+renamed.find_renamed_packages()
 
 if os.environ.get("SHARDPROP") == "1":
     # As an attribute, for it to be looked for.

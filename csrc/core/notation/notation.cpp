@@ -178,7 +178,7 @@ class Parser {
       reduced_at_[index] = start;
     }
     if (!scan_.take_close("{")) return;
-    do ask(pattern_.factors[index].asks);
+    do constrain(pattern_.factors[index].constraints);
     while (scan_.take(","));
     if (!scan_.take("}")) scan_.expected("\",\" or \"}\"");
   }
@@ -192,15 +192,15 @@ class Parser {
     return static_cast<std::uint16_t>(found - kReduceNames.begin());
   }
 
-  void ask(FactorAsks& asks) {
+  void constrain(FactorConstraints& constraints) {
     const std::size_t start = scan_.position();
     const std::string name = is_name_start(scan_.peek()) ? scan_.name() : "";
     if (name == "even") {
-      asks.even = true;
+      constraints.even = true;
     } else if (name == "same") {
-      asks.same = true;
+      constraints.same = true;
     } else if (name == "min" || name == "multiple") {
-      std::int64_t& known = name == "min" ? asks.min : asks.multiple;
+      std::int64_t& known = name == "min" ? constraints.min : constraints.multiple;
       const std::int64_t asked = asked_number();
       if (known != (name == "min" ? 0 : 1) && known != asked) {
         throw NotationError("Expected one \"" + name + "\" for a factor, got " +

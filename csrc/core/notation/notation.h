@@ -27,7 +27,7 @@ struct NotationError : std::invalid_argument {
 };
 
 // What the shards of a factor must be like for the factor to be cut.
-struct FactorAsks {
+struct FactorConstraints {
   bool even = false;          // equally many on every rank
   bool same = false;          // no operand broadcasts it or has fewer: else it is whole
   std::int64_t min = 0;       // at least so many on every rank
@@ -39,7 +39,7 @@ struct Factor {
   std::string name;
   bool whole = false;
   std::optional<std::uint16_t> reduce;  // as written; a sum where nothing is
-  FactorAsks asks;
+  FactorConstraints constraints;
   bool on_left = false, on_right = false;
 
   [[nodiscard]] bool is_rest() const { return name == "..."; }

@@ -96,7 +96,7 @@ class Fitter {
     }
     for (std::size_t i = 0; i < lacking.size(); ++i) {
       for (const int axis : lacking[i]) {
-        if (factor_of(axis).asks.same) fit_.axes[axis].differs = true;
+        if (factor_of(axis).constraints.same) fit_.axes[axis].differs = true;
         if (is_there[axis]) continue;
         fail(fit_.operands[i], "Expected a dim " + quoted(axis) +
                                    ", which no other has, got shape " +
@@ -144,7 +144,7 @@ class Fitter {
     if ((*axis.size < 0 || size < 0) && !(either_is_one && !is_output)) {
       throw NeedsSize("sizes to compare");
     }
-    if (factor.asks.same) {
+    if (factor.constraints.same) {
       axis.differs = true;
     } else if (*axis.size == 1 && !is_output) {
       axis.size = size;

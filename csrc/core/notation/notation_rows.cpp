@@ -157,8 +157,8 @@ class RowMaker {
       if (!held) return false;
       is_merged |= held->inside > 1;
       cell.placement = placeholder(held->dim);
-      cell.multiple_of = times(factor.asks.multiple, held->inside);
-      cell.min_local = factor.asks.min > 0 ? times(factor.asks.min, held->inside) : 0;
+      cell.multiple_of = times(factor.constraints.multiple, held->inside);
+      cell.min_local = factor.constraints.min > 0 ? times(factor.constraints.min, held->inside) : 0;
       return true;
     };
     for (std::size_t i = 0; i < fit_.outputs.size(); ++i) {
@@ -173,7 +173,8 @@ class RowMaker {
     for (std::size_t i = 0; i < fit_.operands.size(); ++i) {
       shard_cell(fit_.operands[i], operand_cell(row, i));
     }
-    const bool even = factor.asks.even || is_merged || (is_left && factor.reduce_op() == kAvg);
+    const bool even =
+        factor.constraints.even || is_merged || (is_left && factor.reduce_op() == kAvg);
     for (NotedCell& cell : row) cell.even = even && cell.placement.kind == Kind::kPlaceholder;
     if (is_left && factor.reduce_op() == kSum) {
       add_with_pending(std::move(row), axis, is_kept);

@@ -11,7 +11,7 @@
 
 namespace shardprop {
 
-// A cell of a row. A placeholder may ask something of the shards that it stands for.
+// A cell of a row. A placeholder may put a constraint on the shards that it stands for.
 struct NotedCell {
   Placement placement;
   bool even = false;

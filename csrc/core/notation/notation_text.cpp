@@ -65,7 +65,7 @@ class Writer {
     if (dim.kind == DimKind::kOne) place(dim.place);
   }
 
-  // Marks and asks stand at the first mention.
+  // Marks and constraints stand at the first mention.
   void factor(int index, const Place& where) {
     const Factor& factor = pattern_.factors[index];
     text_ += factor.name;
@@ -74,7 +74,7 @@ class Writer {
     is_written_[index] = true;
     if (factor.whole) text_ += '!';
     if (factor.reduce) text_.append(":") += kReduceNames[*factor.reduce];
-    asks(factor.asks);
+    write(factor.constraints);
   }
 
   void place(const Place& place) {
@@ -83,13 +83,13 @@ class Writer {
     text_ += pattern_.arguments[place.argument];
   }
 
-  void asks(const FactorAsks& asks) {
+  void write(const FactorConstraints& constraints) {
     std::string list;
-    const auto add = [&list](const std::string& ask) { list += (list.empty() ? "" : ",") + ask; };
-    if (asks.even) add("even");
-    if (asks.same) add("same");
-    if (asks.min > 0) add("min=" + std::to_string(asks.min));
-    if (asks.multiple > 1) add("multiple=" + std::to_string(asks.multiple));
+    const auto add = [&list](const std::string& one) { list += (list.empty() ? "" : ",") + one; };
+    if (constraints.even) add("even");
+    if (constraints.same) add("same");
+    if (constraints.min > 0) add("min=" + std::to_string(constraints.min));
+    if (constraints.multiple > 1) add("multiple=" + std::to_string(constraints.multiple));
     if (!list.empty()) text_ += '{' + list + '}';
   }
 

@@ -6,7 +6,7 @@
 #include <queue>
 
 #include "optimal/exact_prices.h"
-#include "search/asks.h"
+#include "search/constraints.h"
 #include "search/enumerate.h"
 #include "search/filter.h"
 
@@ -33,10 +33,10 @@ class Search {
     prepare_prices();
     if (!find_first()) return finish(why_none());
     collect_rivals();
-    while (!rivals_.empty() && rivals_.top() < best_) {
-      Candidate rival = rivals_.top();
-      rivals_.pop();
-      if (accepted(rival.rows)) try_out(rival);
+    while (!alternatives_.empty() && alternatives_.top() < best_) {
+      Candidate alternative = alternatives_.top();
+      alternatives_.pop();
+      if (accepted(alternative.rows)) try_out(alternative);
     }
     return found_ ? finish_found() : finish(Verdict::kUnreachable);
   }
@@ -102,7 +102,7 @@ class Search {
   void walk(int m, const auto& most, const auto& visit) {
     if (m == problem_.mesh.ndim) {
       const Price bound = total(rows_);
-      if (bound <= most() && asks_hold(problem_, rows_)) visit(bound);
+      if (bound <= most() && constraints_hold(problem_, rows_)) visit(bound);
       return;
     }
     for (int row = 0; row < problem_.table.rows(); ++row) {
@@ -139,25 +139,25 @@ class Search {
         0, [&] { return std::min(enough_, kNoPrice - 1); },
         [&](Price bound) {
           if (place == kMaxStrategies) throw OutsidePlanSpace("too many strategies to compare");
-          rivals_.push({bound, place++, rows_});
+          alternatives_.push({bound, place++, rows_});
         });
   }
 
   // Finds out what a strategy costs, as far as it may still be the cheapest.
-  void try_out(Candidate& rival) {
+  void try_out(Candidate& alternative) {
     for (OperandPrices& operand : operands_) {
-      operand.find_out(rival.rows);
-      rival.bound = total(rival.rows);
-      if (!(rival < best_)) return;
+      operand.find_out(alternative.rows);
+      alternative.bound = total(alternative.rows);
+      if (!(alternative < best_)) return;
     }
-    for (OutputPrices& output : outputs_) output.find_out(rival.rows);
-    rival.bound = total(rival.rows);
-    if (!(rival < best_)) return;
-    if (all_known(rival.rows)) {
-      best_ = rival;
+    for (OutputPrices& output : outputs_) output.find_out(alternative.rows);
+    alternative.bound = total(alternative.rows);
+    if (!(alternative < best_)) return;
+    if (all_known(alternative.rows)) {
+      best_ = alternative;
       found_ = true;
     } else {
-      rivals_.push(rival);
+      alternatives_.push(alternative);
     }
   }
 
@@ -234,7 +234,7 @@ class Search {
   std::vector<int> sharers_;             // operands of each class
   std::vector<OutputPrices> outputs_;
   std::map<Rows, bool> accepted_;
-  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> rivals_;
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> alternatives_;
   Rows rows_{};
   Candidate best_;
   bool found_ = false;

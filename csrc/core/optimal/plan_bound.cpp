@@ -23,16 +23,16 @@ std::uint8_t brings_in(Placement placement) {
   }
 }
 
-// What a layout is in the simple world, good and bad being told by another layout.
-SimpleState simplified(const PlanSpace& space, State state, State other,
-                       const PlanSpace::View& view_of_other) {
-  SimpleState simple = 0;
+// What a layout is in the relaxation, good and bad being told by another layout.
+RelaxedState simplified(const PlanSpace& space, State state, State other,
+                        const PlanSpace::View& view_of_other) {
+  RelaxedState simple = 0;
   for (int a = 0; a < space.active(); ++a) {
     const std::uint8_t code = PlanSpace::code_at(state, a);
     if (space.dim_of(code) >= 0) {
-      simple = SimpleWorld::with(simple, a, kBad);
+      simple = Relaxation::with(simple, a, kBad);
     } else if (space.placement(code).is_partial()) {
-      simple = SimpleWorld::with(simple, a, kPending);
+      simple = Relaxation::with(simple, a, kPending);
     }
   }
   // What both shard orders begin with: there code and place are the same.
@@ -40,22 +40,23 @@ SimpleState simplified(const PlanSpace& space, State state, State other,
     for (int i = 0; i < cuts.count; ++i) {
       const int a = cuts.by[i];
       if (PlanSpace::byte_at(state, a) != PlanSpace::byte_at(other, a)) break;
-      simple = SimpleWorld::with(simple, a, kGood);
+      simple = Relaxation::with(simple, a, kGood);
     }
   }
   return simple;
 }
 
-std::shared_ptr<const BoundTable> table_of(const PlanSpace& space, SimpleState start, bool backward,
-                                           const BringsInAt& brings, BoundCache* cache) {
+std::shared_ptr<const BoundTable> table_of(const PlanSpace& space, RelaxedState start,
+                                           bool backward, const BringsInAt& brings,
+                                           BoundCache* cache) {
   std::uint64_t pattern = std::uint64_t{backward} << 63 | start;
   for (int a = 0; a < space.active(); ++a) {
     pattern |= static_cast<std::uint64_t>(brings[a]) << (24 + 2 * a);
   }
-  const BoundCache::Key key{SimpleWorld::bytes_of(space.info()), pattern};
+  const BoundCache::Key key{Relaxation::bytes_of(space.info()), pattern};
   std::shared_ptr<const BoundTable> table = cache == nullptr ? nullptr : cache->find(key);
   if (table != nullptr) return table;
-  SimpleWorld world(space, brings);
+  Relaxation world(space, brings);
   table = std::make_shared<const BoundTable>(backward ? world.prices_to(start)
                                                       : world.prices_from(start));
   if (cache != nullptr) cache->put(key, table);

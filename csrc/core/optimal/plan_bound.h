@@ -1,5 +1,5 @@
 // Lower bounds on the price from any layout to one target, and from one source to any layout: the
-// prices of a simpler world (simple_world.h). Along a move, a bound falls by no more than its
+// prices of a relaxation (relaxation.h). Along a move, a bound falls by no more than its
 // price.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "optimal/simple_world.h"
+#include "optimal/relaxation.h"
 
 namespace shardprop {
 

@@ -37,24 +37,24 @@ bool is_replicate_row(std::span<const Placement> row) {
                      [](Placement p) { return p.is_replicate() || p.kind == Kind::kAbsent; });
 }
 
-// Lets the cells of a row of `to` ask what those of a row of `from` ask.
+// Puts the constraints of a row of `from` on the cells of a row of `to`.
 void copy_asks(const RowTable& from, int from_row, RowTable& to, int to_row) {
-  if (from.asks.empty()) return;
+  if (from.constraints.empty()) return;
   for (int p = 0; p < from.width(); ++p) {
-    if (const Ask* ask = from.asks.of(from_row * from.width() + p)) {
-      to.asks.set(to_row * to.width() + p, *ask);
+    if (const Constraint* constraint = from.constraints.of(from_row * from.width() + p)) {
+      to.constraints.set(to_row * to.width() + p, *constraint);
     }
   }
 }
 
 }  // namespace
 
-void CellAsks::set(int cell, const Ask& ask) {
+void CellConstraints::set(int cell, const Constraint& constraint) {
   const auto index = static_cast<std::size_t>(cell);
   if (index >= numbers_.size()) numbers_.resize(index + 1);
-  const auto known = std::find(distinct_.begin(), distinct_.end(), ask);
+  const auto known = std::find(distinct_.begin(), distinct_.end(), constraint);
   numbers_[index] = static_cast<std::uint16_t>(known - distinct_.begin() + 1);
-  if (known == distinct_.end()) distinct_.push_back(ask);
+  if (known == distinct_.end()) distinct_.push_back(constraint);
 }
 
 void validate_rule(const RowTable& rule, std::span<const int> input_dims) {

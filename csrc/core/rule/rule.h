@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "layout/placement.h"
-#include "rule/ask.h"
+#include "rule/constraint.h"
 
 namespace shardprop {
 
@@ -19,21 +19,21 @@ struct RuleError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-// What cells ask, by the number of the cell; most rules ask nothing.
-class CellAsks {
+// Constraints of cells, by the number of the cell; most rules have none.
+class CellConstraints {
  public:
   [[nodiscard]] bool empty() const { return numbers_.empty(); }
   // nullptr: nothing.
-  [[nodiscard]] const Ask* of(int cell) const {
+  [[nodiscard]] const Constraint* of(int cell) const {
     const auto index = static_cast<std::size_t>(cell);
     if (index >= numbers_.size() || numbers_[index] == 0) return nullptr;
     return &distinct_[numbers_[index] - 1];
   }
-  void set(int cell, const Ask& ask);
+  void set(int cell, const Constraint& constraint);
 
  private:
-  std::vector<std::uint16_t> numbers_;  // per cell up to the last that asks: one more than its
-  std::vector<Ask> distinct_;           // place here, 0 for nothing
+  std::vector<std::uint16_t> numbers_;  // per cell up to the last that has one: one more than its
+  std::vector<Constraint> distinct_;    // place here, 0 for nothing
 };
 
 // Rows of `outputs + inputs` placements, row after row. Outputs come first.
@@ -41,7 +41,7 @@ struct RowTable {
   int outputs = 0;
   int inputs = 0;
   std::vector<Placement> cells;
-  CellAsks asks = {};
+  CellConstraints constraints = {};
 
   [[nodiscard]] int width() const { return outputs + inputs; }
   [[nodiscard]] int rows() const {

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "search/asks.h"
+#include "search/constraints.h"
 #include "search/filter.h"
 
 namespace shardprop {
@@ -29,7 +29,7 @@ class Walk {
  private:
   void walk(int m) {
     if (m == problem_.mesh.ndim) {
-      if (!asks_hold(problem_, rows_)) return;
+      if (!constraints_hold(problem_, rows_)) return;
       const Visit visit = visit_(rows_);
       found_ |= visit == Visit::kTaken;
       ended_ = visit == Visit::kStop;

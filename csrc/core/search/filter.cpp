@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "search/asks.h"
+#include "search/constraints.h"
 
 namespace shardprop {
 namespace {
@@ -74,13 +74,13 @@ bool Filter::shardable(const Chosen& chosen, int mesh_dim, std::size_t operand,
 
 int Filter::failed_ask(const Chosen& chosen, int mesh_dim, int row) const {
   const RowTable& table = problem_.table;
-  if (table.asks.empty()) return kPasses;
+  if (table.constraints.empty()) return kPasses;
   for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
-    const Ask* ask = table.asks.of(row * table.width() + position(i));
-    if (ask == nullptr) continue;
+    const Constraint* constraint = table.constraints.of(row * table.width() + position(i));
+    if (constraint == nullptr) continue;
     const std::size_t dim = cell(row, i).dim;
     const auto ranks = chosen.divisor[divisor_offset_[i] + dim] * problem_.mesh.size[mesh_dim];
-    if (!may_hold(*ask, problem_.operands[i].info.shape[dim], ranks)) return position(i);
+    if (!may_hold(*constraint, problem_.operands[i].info.shape[dim], ranks)) return position(i);
   }
   return kPasses;
 }
@@ -107,7 +107,7 @@ std::optional<Filter::Refusal> Filter::refusal(const Chosen& chosen, int mesh_di
   }
   if (const int p = moved_fixed(mesh_dim, row); p != kPasses) return Refusal{Reason::kFixed, p};
   if (const int p = failed_ask(chosen, mesh_dim, row); p != kPasses) {
-    return Refusal{Reason::kAsk, p};
+    return Refusal{Reason::kConstraint, p};
   }
   if (const int p = too_small(chosen, mesh_dim, row); p != kPasses) {
     return Refusal{Reason::kTooSmall, p};
@@ -140,7 +140,7 @@ bool Filter::passes(const Rows& rows) const {
     if (!admits(chosen, m, rows[m])) return false;
     extend(chosen, m, rows[m]);
   }
-  return asks_hold(problem_, rows);
+  return constraints_hold(problem_, rows);
 }
 
 }  // namespace shardprop

@@ -16,7 +16,7 @@ class Filter {
     kMixedPartial,  // a tensor would have Partials that cannot be pending together
     kInPlace,       // an in-place op keeps the placement of what it writes into
     kFixed,         // a tensor that nobody can move would move
-    kAsk,           // a cell asks something of the shards that these do not hold
+    kConstraint,    // the constraint of a cell does not hold for these shards
     kTooSmall,      // a tensor dim has fewer elements than there are ranks to cut it
   };
   struct Refusal {

@@ -48,7 +48,7 @@ struct Problem {
   bool member = true;  // is this rank in the mesh
   RowTable table;
   std::vector<Operand> operands;
-  // Where cells of outputs ask something of their sizes (see ask.h); else empty.
+  // Where cells of outputs have constraints on their sizes (see constraint.h); else empty.
   std::vector<std::vector<std::int64_t>> output_shapes;
   // The first `positional` operands are arguments, the rest keyword arguments: torch compares only
   // the former when it looks for the strategy that redistributes nothing.

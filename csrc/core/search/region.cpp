@@ -1,6 +1,6 @@
 #include "search/region.h"
 
-#include "search/line.h"
+#include "search/linear_price.h"
 #include "torch_plan/greedy.h"
 #include "torch_plan/transition.h"
 
@@ -37,8 +37,8 @@ bool Region::contains(std::span<const std::int64_t> sizes) const {
   const std::span<const double> held(bytes.data(), tensor_dims_.size());
   const double ours = lines_.at(lines_.ours.data(), held);
   const std::size_t width = lines_.ours.size();
-  for (std::size_t at = 0; at < lines_.rivals.size(); at += width) {
-    if (is_near(lines_.at(&lines_.rivals[at], held), ours)) return false;
+  for (std::size_t at = 0; at < lines_.alternatives.size(); at += width) {
+    if (is_near(lines_.at(&lines_.alternatives[at], held), ours)) return false;
   }
   return stays_first(ours, held);
 }
@@ -55,8 +55,8 @@ bool Region::stays_first(double ours, std::span<const double> bytes) const {
     return python_sum({costs.data(), operands}, level_.compensated_sum);
   };
   double our_price = 0.0;
-  for (std::size_t rival = 0; rival < level_.rivals(); ++rival) {
-    const double theirs = lines_.at(&level_.lines[rival * width], bytes);
+  for (std::size_t alternative = 0; alternative < level_.alternatives(); ++alternative) {
+    const double theirs = lines_.at(&level_.lines[alternative * width], bytes);
     if (!is_near(theirs, ours)) continue;  // dearer
     if (!is_near(ours, theirs)) return false;
     if (!priced) {
@@ -71,15 +71,15 @@ bool Region::stays_first(double ours, std::span<const double> bytes) const {
       our_price = price_of(0);
       priced = true;
     }
-    const double price = price_of(rival + 1);
-    if (price < our_price || (price == our_price && level_.comes_first[rival])) return false;
+    const double price = price_of(alternative + 1);
+    if (price < our_price || (price == our_price && level_.comes_first[alternative])) return false;
   }
   return true;
 }
 
 std::size_t Region::bytes() const {
   return sizeof *this + held_bytes(tensor_dims_) + held_bytes(itemsizes_) + held_bytes(intervals_) +
-         held_bytes(lines_.operands) + held_bytes(lines_.ours) + held_bytes(lines_.rivals) +
+         held_bytes(lines_.operands) + held_bytes(lines_.ours) + held_bytes(lines_.alternatives) +
          held_bytes(level_.held) + held_bytes(level_.prices) + held_bytes(level_.priced) +
          held_bytes(level_.lines) + held_bytes(level_.comes_first);
 }

@@ -13,9 +13,10 @@
 // that does not fit would be cheaper, at terabytes.
 //
 // Worked example: x [tokens, 1024] and w [1024, 1024] on 8 ranks, each sharded, one to be gathered.
-// At 64 tokens that is x. The rival is to gather w, with the same latency and a share of w's bytes
-// instead of x's: their lines cross where both have the same size. The region is tokens < 1024. (At
-// 4096 tokens w is gathered, and x must still be cut: there it is tokens > 1024, and tokens >= 8.)
+// At 64 tokens that is x. The alternative is to gather w, with the same latency and a share of w's
+// bytes instead of x's: their lines cross where both have the same size. The region is
+// tokens < 1024. (At 4096 tokens w is gathered, and x must still be cut: there it is tokens > 1024,
+// and tokens >= 8.)
 #pragma once
 
 #include <array>
@@ -45,7 +46,7 @@ class Region {
   // Lines over the bytes of the operands whose price can change, row after row: latency, shares.
   struct Lines {
     std::vector<int> operands;
-    std::vector<double> ours, rivals;
+    std::vector<double> ours, alternatives;
 
     [[nodiscard]] double at(const double* line, std::span<const double> bytes) const;
   };
@@ -61,10 +62,11 @@ class Region {
     std::vector<Layout> held;           // per operand
     std::vector<Price> prices;          // the distinct ones of all strategies here; 0: free
     std::vector<std::uint16_t> priced;  // per strategy and operand its price; the chosen one first
-    std::vector<double> lines;          // per rival, as in `Lines`
-    std::vector<std::uint8_t> comes_first;  // per rival: is it taken where the prices are equal
+    std::vector<double> lines;          // per alternative, as in `Lines`
+    // Per alternative: is it taken where the prices are equal?
+    std::vector<std::uint8_t> comes_first;
 
-    [[nodiscard]] std::size_t rivals() const { return comes_first.size(); }
+    [[nodiscard]] std::size_t alternatives() const { return comes_first.size(); }
   };
 
   [[nodiscard]] bool stays_first(double ours, std::span<const double> bytes) const;

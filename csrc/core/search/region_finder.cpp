@@ -3,9 +3,9 @@
 #include <map>
 
 #include "search/enumerate.h"
-#include "search/line.h"
-#include "search/price_lines.h"
+#include "search/linear_price.h"
 #include "search/pricer.h"
+#include "search/prices_by_bytes.h"
 #include "search/region.h"
 #include "search/shardable.h"
 #include "torch_plan/transition.h"
@@ -37,12 +37,13 @@ class RegionFinder {
     }
     start();
     if (!look_at_rivals() || broken_) return std::nullopt;
-    front_ = undominated(rivals_);
-    for (const Rival& misfit : misfits_) {
+    front_ = undominated(alternatives_);
+    for (const Alternative& misfit : misfits_) {
       // Where it would win, the region has ended for one of these.
-      const bool covered = std::any_of(front_.begin(), front_.end(), [&](const Rival& rival) {
-        return is_never_cheaper(misfit.line, rival.line, 0.0);
-      });
+      const bool covered =
+          std::any_of(front_.begin(), front_.end(), [&](const Alternative& alternative) {
+            return is_never_cheaper(misfit.line, alternative.line, 0.0);
+          });
       if (!covered) keep_out(misfit.rows);
     }
     if (broken_) return std::nullopt;
@@ -54,7 +55,7 @@ class RegionFinder {
   using Formulas = std::vector<std::uint32_t>;  // per operand
 
   struct Offer {
-    Line line;  // shares per byte of each operand
+    LinearPrice line;  // shares per byte of each operand
     bool stays;
     bool comes_first;  // in torch's order
   };
@@ -104,7 +105,7 @@ class RegionFinder {
     Offer offer{{0.0, std::vector<double>(problem_.operands.size())}, false, rows < chosen_};
     bool free = true;
     for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
-      const PriceLine& price = prices_.of(static_cast<int>(i), rows);
+      const PriceByBytes& price = prices_.of(static_cast<int>(i), rows);
       offer.line.fixed += price.fixed;
       offer.line.growing[i] = price.per_byte;
       free &= price.fixed == 0.0;
@@ -142,7 +143,7 @@ class RegionFinder {
     } else if (!may_win(theirs, rows)) {
       return;
     } else if (!is_near(cost_now(theirs.line), cost_now(ours_.line))) {
-      rivals_.push_back({rows, std::move(theirs.line)});
+      alternatives_.push_back({rows, std::move(theirs.line)});
     } else if (fits(rows)) {
       add_level(rows, theirs);
     } else {
@@ -177,7 +178,7 @@ class RegionFinder {
     return true;
   }
 
-  double cost_now(const Line& line) const {
+  double cost_now(const LinearPrice& line) const {
     double cost = line.fixed;
     for (std::size_t i = 0; i < line.growing.size(); ++i) {
       cost += line.growing[i] * problem_.operands[i].info.bytes();
@@ -244,14 +245,16 @@ class RegionFinder {
     if (front_.empty() && level_.empty()) return;
     auto& lines = region_->lines_;
     for (std::size_t i = 0; i < problem_.operands.size(); ++i) {
-      const auto moves = [&](const Rival& rival) { return rival.line.growing[i] > 0.0; };
+      const auto moves = [&](const Alternative& alternative) {
+        return alternative.line.growing[i] > 0.0;
+      };
       if (ours_.line.growing[i] > 0.0 || std::any_of(front_.begin(), front_.end(), moves) ||
           std::any_of(level_.begin(), level_.end(), moves)) {
         lines.operands.push_back(static_cast<int>(i));
       }
     }
     add_line(lines.ours, ours_.line);
-    for (const Rival& rival : front_) add_line(lines.rivals, rival.line);
+    for (const Alternative& alternative : front_) add_line(lines.alternatives, alternative.line);
     if (level_.empty()) return;
     auto& level = region_->level_;
     level.mesh = problem_.mesh;
@@ -266,7 +269,7 @@ class RegionFinder {
     if (level.prices.size() > kMaxLevelPrices) region_.reset();
   }
 
-  void add_line(std::vector<double>& numbers, const Line& line) const {
+  void add_line(std::vector<double>& numbers, const LinearPrice& line) const {
     numbers.push_back(line.fixed);
     for (const int operand : region_->lines_.operands) numbers.push_back(line.growing[operand]);
   }
@@ -293,7 +296,7 @@ class RegionFinder {
 
   const Problem& problem_;
   const Rows chosen_;
-  PriceLines prices_;
+  PricesByBytes prices_;
   std::optional<Region> region_;
   std::vector<std::size_t> offsets_;
   Offer ours_{};
@@ -302,7 +305,7 @@ class RegionFinder {
   double rounding_ = 0.0;
   // Of those that would win for some bytes: those that cost more as it is, whether they fit or not;
   // the best of them; those that cost no more, but do not fit; and those that cost the same.
-  std::vector<Rival> rivals_, front_, misfits_, level_;
+  std::vector<Alternative> alternatives_, front_, misfits_, level_;
   std::vector<Formulas> level_formulas_;
   std::map<std::pair<int, std::uint32_t>, std::uint16_t> price_numbers_;
   bool broken_ = false;
@@ -310,7 +313,7 @@ class RegionFinder {
 
 std::optional<Region> region_of(const Problem& problem, const Decision& decision) {
   if (decision.verdict != Verdict::kFound || problem.accepts || problem.sizes != nullptr ||
-      !problem.table.asks.empty() || !has_ordinary_links(problem.mesh) ||
+      !problem.table.constraints.empty() || !has_ordinary_links(problem.mesh) ||
       depends_on_history(problem)) {
     return std::nullopt;
   }

@@ -24,10 +24,11 @@ std::vector<std::uint16_t> candidates_of(const Problem& problem, const StrategyT
   std::vector<std::uint16_t> rows;
   for (int r = 0; r < table.rows(); ++r) {
     if (!keeps_what_it_writes(table, r, terms.written)) continue;
-    const bool again = table.asks.empty() && std::any_of(rows.begin(), rows.end(), [&](int other) {
-                         const auto a = table.row(r), b = table.row(other);
-                         return std::equal(a.begin(), a.end(), b.begin());
-                       });
+    const bool again =
+        table.constraints.empty() && std::any_of(rows.begin(), rows.end(), [&](int other) {
+          const auto a = table.row(r), b = table.row(other);
+          return std::equal(a.begin(), a.end(), b.begin());
+        });
     if (!again) rows.push_back(static_cast<std::uint16_t>(r));
   }
   return rows;
@@ -74,7 +75,7 @@ class Table {
     const int width = problem_.table.width();
     const std::size_t start = table.layouts.size();
     for (int p = 0; p < width; ++p) table.layouts.push_back(number(rows, p));
-    if (!problem_.table.asks.empty() && !is_new(start)) {
+    if (!problem_.table.constraints.empty() && !is_new(start)) {
       table.layouts.resize(start);
       return;
     }
@@ -145,7 +146,7 @@ StrategyTable strategy_table(const Problem& problem, const StrategyTerms& terms)
   for (int m = 0; m < problem.mesh.ndim; ++m) candidates[m] = rows;
   // Rows that ask something of sizes need them.
   const bool lenient =
-      problem.allow_uneven && problem.table.asks.empty() && may_be_too_small(problem);
+      problem.allow_uneven && problem.table.constraints.empty() && may_be_too_small(problem);
   const Problem walked = lenient ? without_sizes(problem) : problem;
   Table made(problem);
   if (made.table.too_large) return std::move(made.table);

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "search/rivals.h"
+#include "search/guards.h"
 #include "search/shardable.h"
 
 namespace shardprop {

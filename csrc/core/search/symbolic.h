@@ -5,7 +5,7 @@
 // fit, and each answer it gets becomes a guard of the compiled program.
 //
 // torch also guards the comparisons of prices, some dozens of them. Here only those are guarded
-// that other sizes could turn; see rivals.h. While the guards hold, torch would choose the same
+// that other sizes could turn; see guards.h. While the guards hold, torch would choose the same
 // strategy for the sizes at hand.
 #pragma once
 

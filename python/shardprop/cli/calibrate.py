@@ -75,8 +75,8 @@ def calibrate(
     - 1: a process failed, or the file cannot be written
     - 2: the request makes no sense
     """
-    from ..cost.calibration.processes import run
-    from ..cost.calibration.request import request_of
+    from .calibration.processes import run
+    from .calibration.request import request_of
 
     request = request_of(mesh, ranks, names, flatten, device, sizes, repetitions, output, as_json)
     try:

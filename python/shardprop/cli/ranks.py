@@ -22,7 +22,9 @@ _MOST_RANKS = 4096
 _MOST_DIMS = 8  # of the core
 
 
-def mesh_sizes(text: str, option: str = "--mesh") -> tuple[int, ...]:
+def mesh_sizes(
+    text: str, option: str = "--mesh", most_ranks: int | None = _MOST_RANKS
+) -> tuple[int, ...]:
     """Sizes from "2x4".
 
     Raises:
@@ -31,10 +33,9 @@ def mesh_sizes(text: str, option: str = "--mesh") -> tuple[int, ...]:
     if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", text, flags=re.ASCII):
         raise ShardpropError(f"{option}: Expected sizes such as 2x4, got {text!r}.")
     sizes = tuple(int(size) for size in text.split("x"))
-    if len(sizes) > _MOST_DIMS or math.prod(sizes) > _MOST_RANKS:
-        raise ShardpropError(
-            f"{option}: Expected at most {_MOST_DIMS} dims and {_MOST_RANKS} ranks, got {text!r}."
-        )
+    if len(sizes) > _MOST_DIMS or (most_ranks is not None and math.prod(sizes) > most_ranks):
+        limit = "" if most_ranks is None else f" and {most_ranks} ranks"
+        raise ShardpropError(f"{option}: Expected at most {_MOST_DIMS} dims{limit}, got {text!r}.")
     return sizes
 
 

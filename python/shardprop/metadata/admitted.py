@@ -1,7 +1,7 @@
 """Ops whose meta kernel alone gives the metadata that torch finds with fake tensors.
 
 Each was compared with torch, on every torch that is supported, for CPU and CUDA meshes, eager and
-tracing (`tests/python/test_metadata.py` fails for one that is listed and not compared;
+tracing (`tests/python/metadata/test_metadata.py` fails for one that is listed and not compared;
 `python -m tests.python.metadata.run` names ops that agree and are not listed). The fake mode either
 runs the very same kernel for them, or a function that was read: what looks at the device of a
 tensor stands in `left_out.py`.

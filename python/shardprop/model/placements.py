@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._torch import (
-    DTensorSpec,
-    Placement,
-    Shard,
-    StridedShard,
-    has_strided,
-    is_partial,
-    is_shard,
-    is_strided,
-)
+from .._torch import DTensorSpec, Placement, Shard, StridedShard
 
-__all__ = ["has_strided", "is_partial", "is_shard", "is_strided", "shard_kinds"]
+__all__ = ["Placements", "shard_kinds"]
+
+# One for each mesh dim.
+Placements = tuple[Placement, ...]
 
 
 def shard_kinds(specs: Sequence[DTensorSpec]) -> list[int]:

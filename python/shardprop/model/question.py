@@ -6,24 +6,20 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .. import _torch
-from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, Placement, TensorMeta
+from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, TensorMeta, has_strided
 from .op_traits import op_facts
-from .placements import has_strided
+from .placements import Placements
 
 __all__ = [
     "Choice",
     "NoStrategyError",
     "OutputMeta",
     "Placed",
-    "Placements",
     "Question",
     "question_of",
     "staying_operands",
     "strided_flag",
 ]
-
-# One for each mesh dim.
-Placements = tuple[Placement, ...]
 
 OutputMeta = TensorMeta | Sequence[TensorMeta | None] | None
 

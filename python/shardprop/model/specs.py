@@ -1,13 +1,13 @@
-"""Specs as torch makes them for the operands and outputs of a decision, and which are alike."""
+"""Which specs are alike."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from .. import _core
-from .._torch import DTensorSpec, default_shard_order, make_spec
+from .._torch import DTensorSpec
 
-__all__ = ["alike", "default_shard_order", "make_spec"]
+__all__ = ["alike"]
 
 
 def alike(specs: Sequence[DTensorSpec]) -> list[object]:

@@ -7,11 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core, _torch
-from .._torch import DTensorSpec, OpSchema, OutputSharding, Placement, TensorMeta
+from .._torch import (
+    DTensorSpec,
+    OpSchema,
+    OutputSharding,
+    Placement,
+    TensorMeta,
+    has_strided,
+    make_spec,
+)
 from ..model.op_traits import OpFacts, op_facts
-from ..model.placements import has_strided
 from ..model.question import Choice, OutputMeta, Question, strided_flag
-from ..model.specs import make_spec
 from .rewrites import rewrite
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .. import _core, _torch
 from .._core import Option, Verdict
-from .._torch import DeviceMesh, DTensorSpec, TensorMeta
+from .._torch import DeviceMesh, DTensorSpec, TensorMeta, make_spec
 from ..model.mesh import core_mesh
 from ..model.op_traits import OpFacts, op_facts
 from ..model.placements import shard_kinds
@@ -19,7 +19,6 @@ from ..model.question import (
     staying_operands,
     strided_flag,
 )
-from ..model.specs import make_spec
 from ..model.symbolic_guards import SymbolicSizes
 from ..rules.rule import Rows, RowsRule
 

@@ -10,13 +10,13 @@ from typing import Protocol
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpSchema, OutputSharding
 from ..errors import ShardpropError
-from ..logs import declined_inside
 from ..metadata import output_meta
 from ..model.question import Choice, NoStrategyError, OutputMeta, Placed, Question
 from ..rules import torch_registry
 from ..rules.rule import Chooser, Rule
 from .answer import output_sharding, wanted_specs
 from .list_ops import ListQuestion, is_list_op
+from .logs import declined_inside
 from .op_call import specs_of
 from .route import Route, Who, decomposer, route
 

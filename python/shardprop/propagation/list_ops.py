@@ -13,7 +13,8 @@ from typing import Any, TypeGuard
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpSchema, OutputSharding
 from ..model.op_traits import op_facts
-from ..model.question import Choice, OutputMeta, Placed, Placements, Question
+from ..model.placements import Placements
+from ..model.question import Choice, OutputMeta, Placed, Question
 from ..rules.rule import Rule
 from .answer import SpecMaker, moves
 

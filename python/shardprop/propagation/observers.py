@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import NamedTuple
 
-from .. import logs
 from .._torch import OpSchema, OutputSharding
 from ..support.stats import DecidedBy, Recorder
+from . import logs
 
 __all__ = [
     "Observed",

@@ -11,7 +11,7 @@ from .. import _torch
 from .._torch import DTensorSpec
 from ..model.plan_steps import Step
 from ..model.question import Choice, Question
-from ..redistribution.torch_plans import Redistribution
+from ..redistribution.torch_plans import TorchPlanner
 from ..rules.rule import RowsRule
 from ..support.stats import Recorder
 from .carrying import install_carrier
@@ -92,16 +92,16 @@ class TorchPolicy:
     name = "torch"
     has_own_plans = False
 
-    def __init__(self, redistribution: Redistribution, recorder: Recorder) -> None:
-        self._redistribution = redistribution
+    def __init__(self, planner: TorchPlanner, recorder: Recorder) -> None:
+        self._planner = planner
         self._recorder = recorder
         self._held = HeldDecisions()
         self.choose = self._held.choose
         self.choose_at_its_price = functools.partial(self._held.choose, at_its_price=True)
-        self.cost = redistribution.cost
-        self.communication = redistribution.cost
-        self.one_decision = redistribution.one_decision
-        self.install_plans = redistribution.install_plans
+        self.cost = planner.cost
+        self.communication = planner.cost
+        self.one_decision = planner.one_decision
+        self.install_plans = planner.install_plans
 
     def strictly(self) -> TorchPolicy:
         """Itself: it leaves nothing to another."""
@@ -127,7 +127,7 @@ class TorchPolicy:
 
     def clear(self) -> None:
         """Forget plans and decisions."""
-        self._redistribution.clear()
+        self._planner.clear()
         self._held.clear()
 
 

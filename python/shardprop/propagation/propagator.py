@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from .. import _torch, logs, metadata
-from .._torch import DTensorSpec, OpSchema, OutputSharding
+from .. import _torch, metadata
+from .._torch import DTensorSpec, OpSchema, OutputSharding, has_strided
 from ..errors import ShardpropError
-from ..model.placements import has_strided
-from ..redistribution.torch_plans import Redistribution
+from ..redistribution.torch_plans import TorchPlanner
 from ..rules.families.views import forget_dim_maps
 from ..rules.rule import Origin
 from ..rules.torch_registry import TorchsWay
 from ..support.cache import clear_maps, stats_of_maps
 from ..support.stats import Recorder, Stats, ThreadCounts
 from ..support.tracebacks import without_own_frames
+from . import logs
 from .decision import DECLINED, decide, decide_by_torch, left_to_torch, read_out
 from .hook import install, uninstall
 from .observers import is_watched, observed
@@ -40,15 +40,15 @@ __all__ = [
     "is_enabled",
     "propagate_aside",
     "propagate_sharding",
-    "redistribution",
     "reset_stats",
     "stats",
+    "torch_planner",
     "uncounted",
 ]
 
 _recorder = Recorder()
-redistribution = Redistribution(_recorder)
-_as_torch = TorchPolicy(redistribution, _recorder)
+torch_planner = TorchPlanner(_recorder)
+_as_torch = TorchPolicy(torch_planner, _recorder)
 _not_enabled = Terms(_as_torch)
 _terms = TermsOfProcess(_recorder, _not_enabled)
 _enabled = False

@@ -11,7 +11,8 @@ from typing import Any
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
 from ..errors import ShardpropError
-from ..model.question import Choice, Placed, Placements
+from ..model.placements import Placements
+from ..model.question import Choice, Placed
 from ..model.spec_checks import check_ends, check_spec, refuse_mixed_partials
 from ..redistribution.errors import why_no_plan, why_no_strategy
 from ..redistribution.optimal_planner import ExactPlanner
@@ -31,7 +32,7 @@ from .op_call import call_schema, specs_of
 from .optimal_policy import OptimalPolicy
 from .policy import Asking, Policy
 from .policy_settings import TopologyLike, planner_for_plans
-from .propagator import current_policy, current_terms, redistribution, uncounted
+from .propagator import current_policy, current_terms, torch_planner, uncounted
 from .route import Route, Who, route
 
 __all__ = ["Decision", "plan", "propagate", "propagate_toward", "redistribute_cost"]
@@ -293,7 +294,7 @@ def plan(
     try:
         if policy == "torch":
             planner = planner_for_plans("torch" if topology is None else topology, None)
-            steps = planner.priced(src, dst, redistribution.merged(src, dst))
+            steps = planner.priced(src, dst, torch_planner.merged(src, dst))
         else:
             planner = _planner(current, topology, memory_limit)
             found = planner.steps(src, dst)

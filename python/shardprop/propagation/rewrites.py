@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core, _torch
-from .._torch import DTensorSpec, OpSchema, Shard, TensorMeta
+from .._torch import DTensorSpec, OpSchema, Shard, TensorMeta, is_shard
 from ..model.mesh import core_mesh
 from ..model.op_traits import op_facts
-from ..model.placements import is_shard
 
 __all__ = ["rewrite"]
 

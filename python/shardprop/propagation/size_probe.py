@@ -6,7 +6,8 @@ it the same answers.
 
 The sizes are ints that overrule what Python calls on an int. Code in C may read an int without
 asking it; so this is for rules whose code is known (torch's and ours), and a test holds what it
-notes against the guards that torch's symbolic sizes would leave (tests/python/test_seen.py).
+notes against the guards that torch's symbolic sizes would leave
+(tests/python/propagation/test_size_probe.py).
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from .. import _torch
-from .._torch import DTensorSpec
-from ..model.placements import is_shard
+from .._torch import DTensorSpec, is_shard
 from ..model.plan_steps import Layout, Step
 from .execution import run
 

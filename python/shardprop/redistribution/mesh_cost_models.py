@@ -11,8 +11,7 @@ from .._torch import DeviceMesh
 from ..cost.cost_model import CostModel
 from ..cost.topology import CostSource, cost_model_on
 from ..errors import ShardpropError
-from ..support.cache import list_in_stats
-from ..support.held_bytes import CacheStats
+from ..support.cache import CacheStats, list_in_stats
 from .group_creation import create_groups
 
 __all__ = ["MeshModels", "in_core"]

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core, _torch
-from .._torch import DeviceMesh, DTensorSpec, Placement, Replicate, TensorMeta
+from .._torch import DeviceMesh, DTensorSpec, Placement, Replicate, TensorMeta, make_spec
 from ..cost.topology import CostSource
 from ..errors import ShardpropError
 from ..model.plan_steps import Layout, Step
-from ..model.specs import make_spec
 from ..support.cache import BoundedMap
 from .mesh_cost_models import MeshModels
 

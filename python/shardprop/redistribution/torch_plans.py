@@ -17,7 +17,7 @@ from ..model.symbolic_guards import symbolic_cost
 from ..support.cache import BoundedMap
 from ..support.stats import Recorder
 
-__all__ = ["Redistribution", "TorchPlan", "TorchStep"]
+__all__ = ["TorchPlan", "TorchPlanner", "TorchStep"]
 
 _PLANS_HELD = 4096
 
@@ -55,7 +55,7 @@ class TorchPlan:
     by_graph: bool
 
 
-class Redistribution:
+class TorchPlanner:
     """torch's prices and plans, from the core, with torch's own planner behind for the rest."""
 
     def __init__(self, recorder: Recorder) -> None:

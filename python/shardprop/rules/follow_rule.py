@@ -13,10 +13,21 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._torch import DTensorSpec, OpOverload, Partial, Placement, Replicate, Shard, StridedShard
-from ..model.placements import has_strided
-from ..model.question import Choice, Placements, Question
-from ..model.specs import alike, default_shard_order, make_spec
+from .._torch import (
+    DTensorSpec,
+    OpOverload,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    StridedShard,
+    default_shard_order,
+    has_strided,
+    make_spec,
+)
+from ..model.placements import Placements
+from ..model.question import Choice, Question
+from ..model.specs import alike
 from .places import function_place, innermost
 from .rule import Chooser, Origin, Rule, RuleKind, declining_the_unexpected
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .. import _torch
+from .._torch import Placement
 from ..errors import ShardpropError
 
-__all__ = ["ShardingPlaceholder"]
+__all__ = ["Row", "ShardingPlaceholder"]
 
 
 class ShardingPlaceholder(_torch.ShardingPlaceholder):
@@ -59,3 +62,7 @@ class ShardingPlaceholder(_torch.ShardingPlaceholder):
         if self.multiple_of > 1:
             asked.append(f"multiple_of={self.multiple_of}")
         return f"ShardingPlaceholder({', '.join(asked)})"
+
+
+# On one mesh dim: per output and operand a placement, a placeholder, or None for what is no tensor.
+Row = Sequence[Placement | _torch.ShardingPlaceholder | None]

@@ -15,12 +15,12 @@ from .._torch import OpOverload, Partial, Placement, Replicate, Shard, ShardingP
 from ..errors import ShardpropError
 from ..model.question import Choice, OutputMeta, Question
 from .notation.rule_text import Notation
+from .placeholder import Row
 from .places import function_place, innermost, short_path
 from .rule import Chooser, Origin, RowsRule, declining_the_unexpected, unexpected
 
 __all__ = ["P", "R", "Row", "RowFunction", "RowRule", "S", "noted", "same_row"]
 
-Row = Sequence[Placement | ShardingPlaceholder | None]
 RowFunction = Callable[[OpOverload, tuple[Any, ...], dict[str, Any]], Sequence[Row]]
 
 R = Replicate()

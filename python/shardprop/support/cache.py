@@ -1,21 +1,49 @@
-"""A bounded map that forgets what was not used for long, and what all caches hold."""
+"""A bounded map that forgets what was not used for long, and what all caches hold, in bytes too."""
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
 import weakref
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
-from .held_bytes import CacheStats, held_bytes
+from .. import _core
 
-__all__ = ["BoundedMap", "clear_maps", "list_in_stats", "stats_of_maps"]
+__all__ = ["BoundedMap", "CacheStats", "clear_maps", "held_bytes", "list_in_stats", "stats_of_maps"]
 
 V = TypeVar("V")
 
 # The estimate of bytes looks at so many entries, and takes the others to be like them.
 _SAMPLED = 16
+
+_CONTAINERS = (tuple, list, dict, set, frozenset)
+_PACKAGE = __name__.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class CacheStats:
+    """What a cache holds.
+
+    Attributes:
+        entries: Values held.
+        capacity: Values held at most.
+        bytes: What they and their keys take, an estimate.
+    """
+
+    entries: int
+    capacity: int
+    bytes: int
+
+    def __add__(self, other: CacheStats) -> CacheStats:
+        return CacheStats(
+            self.entries + other.entries,
+            self.capacity + other.capacity,
+            self.bytes + other.bytes,
+        )
 
 
 class _Entry(Generic[V]):
@@ -123,3 +151,30 @@ def stats_of_maps() -> dict[str, CacheStats]:
     for held in caches:
         found[held.name] = found.get(held.name, CacheStats(0, 0, 0)) + held.stats()
     return found
+
+
+def held_bytes(roots: Iterable[object]) -> int:
+    """Bytes of these objects and of what they hold, each object once.
+
+    Looked into are containers and this package's own objects. What belongs to torch (an op, a
+    mesh, a placement) counts with its own size only: it would lead to all of torch, and would
+    be there without us.
+    """
+    waiting = list(roots)
+    seen: set[int] = set()
+    total = 0
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen or isinstance(item, type):
+            continue
+        seen.add(id(item))
+        total += sys.getsizeof(item)
+        if isinstance(item, _core.Region):
+            total += item.nbytes
+        if isinstance(item, _CONTAINERS) or _is_ours(item):
+            waiting += gc.get_referents(item)
+    return total
+
+
+def _is_ours(item: object) -> bool:
+    return type(item).__module__.partition(".")[0] == _PACKAGE

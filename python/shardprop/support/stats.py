@@ -11,8 +11,8 @@ from enum import Enum
 from time import perf_counter
 from typing import Any
 
+from .cache import CacheStats
 from .console import counted
-from .held_bytes import CacheStats
 
 __all__ = ["DecidedBy", "Recorder", "Stats", "ThreadCounts"]
 

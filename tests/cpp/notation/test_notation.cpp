@@ -40,8 +40,8 @@ TEST(a_rule_is_read_into_terms_and_factors) {
 TEST(places_marks_and_asks_hold_for_the_factor_wherever_they_are_written) {
   const Pattern pattern = parse_notation("... k@dim, k -> ... k@dim!{even, min=2}");
   const Factor& k = pattern.factors[1];
-  CHECK(k.whole && k.asks.even);
-  CHECK_EQ(k.asks.min, 2);
+  CHECK(k.whole && k.constraints.even);
+  CHECK_EQ(k.constraints.min, 2);
   CHECK_EQ(pattern.arguments, (std::vector<std::string>{"dim"}));
   CHECK(pattern.operands[0].dims[1].place.kind == PlaceKind::kNamed);
   CHECK(pattern.operands[1].dims[0].place.kind == PlaceKind::kInOrder);

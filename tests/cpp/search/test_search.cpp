@@ -72,7 +72,8 @@ Problem RandomProblem::next_that_asks() {
   }
   for (int cell = 0; cell < static_cast<int>(table.cells.size()); ++cell) {
     if (!table.cells[cell].is_shard_like() || !chance(40)) continue;
-    table.asks.set(cell, {chance(40), chance(40) ? pick(2, 8) : 1, chance(40) ? pick(2, 4) : 1});
+    table.constraints.set(cell,
+                          {chance(40), chance(40) ? pick(2, 8) : 1, chance(40) ? pick(2, 4) : 1});
   }
   return problem;
 }
@@ -131,10 +132,12 @@ TEST(strided_problems_agree_too) {
 
 TEST(search_equals_enumeration_where_rows_ask_something) {
   CHECK(compare(
-            3, 40000, [](const Problem& p) { return !p.table.asks.empty() && is_searched(p); },
+            3, 40000,
+            [](const Problem& p) { return !p.table.constraints.empty() && is_searched(p); },
             &testing::RandomProblem::next_that_asks) > 0);
   CHECK(compare(
-            5, 4000, [](const Problem& p) { return !p.table.asks.empty() && !is_searched(p); },
+            5, 4000,
+            [](const Problem& p) { return !p.table.constraints.empty() && !is_searched(p); },
             &testing::RandomProblem::next_that_asks) > 0);
 }
 

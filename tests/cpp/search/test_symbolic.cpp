@@ -1,7 +1,7 @@
 #include "check.h"
 #include "random_problem.h"
+#include "search/guards.h"
 #include "search/pricer.h"
-#include "search/rivals.h"
 #include "search/search.h"
 #include "search/symbolic.h"
 

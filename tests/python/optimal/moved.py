@@ -13,7 +13,7 @@ from torch.distributed.tensor.placement_types import _MaskPartial, _StridedShard
 from torch.utils import _pytree as pytree
 
 from shardprop import ShardpropError, _core
-from shardprop.propagation.propagator import redistribution
+from shardprop.propagation.propagator import torch_planner
 from shardprop.redistribution.optimal_planner import ExactPlanner, steps_of
 
 from .core import total_of
@@ -71,7 +71,7 @@ class Prices:
         return "there is no plan" if steps is None else total_of(steps).cost_ps
 
     def _torch_plan(self, src: DTensorSpec, dst: DTensorSpec) -> int | str:
-        steps = redistribution.merged(src, dst)
+        steps = torch_planner.merged(src, dst)
         model = self.planner.models.of(src.mesh)
         found, priced, followed = _core.price_steps_of(model, src, dst, steps)
         if found:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 import shardprop
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "optimal.md"
+from ..checkout import ROOT
+
+PAGE = ROOT / "docs" / "optimal.md"
 
 
 def test_the_page_shows_what_comes_out(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 """Where torch's own decision gives wrong values, and ours differs from it.
 
 A predicate is as strict as the fault: the op, the arguments and the placements of the operands that
-make torch wrong. `tests/python/test_rules_sound.py` shows for each that torch is wrong.
+make torch wrong. `tests/python/rules/test_sound.py` shows for each that torch is wrong.
 """
 
 from __future__ import annotations

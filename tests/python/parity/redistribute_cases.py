@@ -148,11 +148,11 @@ def torch_answer(pair: Pair) -> Answer:
 def shardprop_answer(pair: Pair) -> Answer:
     """What shardprop's own functions say; compare with `Answer.refusing` of torch's."""
     import shardprop
-    from shardprop.propagation.propagator import redistribution
+    from shardprop.propagation.propagator import torch_planner
 
     def plan(source: DTensorSpec, target: DTensorSpec) -> tuple[Step, ...] | str:
         try:
-            steps = redistribution.plan(source, target).steps
+            steps = torch_planner.plan(source, target).steps
         except shardprop.ShardpropError:
             return REFUSED
         return _steps((s.mesh_dim, s.src, s.dst, s.logical_shape) for s in steps)

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from shardprop.planning import graph
+from shardprop import graph
 
-from ..capture.models import Habits, Transformer
+from ..planning.models.models import Habits, Transformer
 from .pool import Pool
 from .world import mesh_of
 

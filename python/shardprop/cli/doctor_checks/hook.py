@@ -10,8 +10,7 @@ from contextlib import nullcontext
 import torch
 
 from ... import _torch
-from ..._torch import DeviceMesh, DTensor, Replicate, TensorMeta
-from ...model.specs import make_spec
+from ..._torch import DeviceMesh, DTensor, Replicate, TensorMeta, make_spec
 from ...propagation import propagator
 from ...propagation.optimal_policy import OptimalPolicy
 from ...rules import torch_registry

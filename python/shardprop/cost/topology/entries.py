@@ -84,14 +84,14 @@ def entries_on(
     """
     number_of: dict[MeshDims, int] = {}
     for number, mesh_dims in enumerate(named):
-        path = f"{where}groups[{number}].mesh_dims"
+        path = f"{where}$.groups[{number}].mesh_dims"
         dims = _resolved(lineage, mesh_dims, path)
         if any(lineage.root.size(dim) == 1 for dim in dims):
             continue
         if dims in number_of:
             raise ShardpropError(
                 f"{path}: Expected a group that no other entry has, got {json.dumps(mesh_dims)}, "
-                f"which groups[{number_of[dims]}] has."
+                f"which $.groups[{number_of[dims]}] has."
             )
         on_mesh = lineage.mesh_dims(dims)
         if on_mesh is not None and on_mesh not in wanted:

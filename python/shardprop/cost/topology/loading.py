@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ShardpropError
-from ...support.json_path import Spot, parse
 from ..cost_model import Price
 from .callback import CallbackTopology
 from .groups import CostSource
 from .presets import PRESETS
-from .reading import topology_at
 from .topology import Topology
 
 __all__ = ["load_topology"]
@@ -29,8 +27,8 @@ def load_topology(
             or a function (collective, mesh dims, ranks, wire bytes) -> microseconds.
 
     Raises:
-        ShardpropError: there is no such preset or file, or it has a fault; the message has the
-            path to it, such as ``topology.json: groups[1].all_gather.bandwidth_gb_s``.
+        ShardpropError: there is no such preset or file, or it has faults; the message has the
+            path to each, such as ``topology.json: $.groups[1].all_gather.bandwidth_gb_s``.
     """
     if isinstance(topology, str) and topology in PRESETS:
         return PRESETS[topology]
@@ -39,9 +37,9 @@ def load_topology(
     if isinstance(topology, Topology):
         document = topology.origin or topology.name or "topology"
         # Through the checks of a file, since the values may have been made by hand.
-        return topology_at(Spot(document, "", topology.to_json()), topology.name, topology.origin)
+        return _checked(topology.to_json(), document, topology.name, topology.origin)
     if isinstance(topology, Mapping):
-        return topology_at(Spot("topology", "", topology), "topology")
+        return _checked(topology, "topology", "topology")
     if isinstance(topology, type):
         raise ShardpropError(
             f"Expected a topology or a function, got the class {topology.__name__}: make one of it."
@@ -57,16 +55,17 @@ def load_topology(
 
 
 def _from_file(path: Path) -> Topology:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    from ...support.json_document import read_json
+
+    if not path.exists():
         raise ShardpropError(
             f"{path}: Expected a preset ({', '.join(PRESETS)}) or the path of a file, got neither."
-        ) from None
-    except OSError as error:
-        raise ShardpropError(
-            f"{path}: Expected a file that can be read, got: {error.strerror}."
-        ) from None
-    except UnicodeDecodeError:
-        raise ShardpropError(f"{path}: Expected JSON in UTF-8, got bytes that are not.") from None
-    return topology_at(parse(text, str(path)), path.stem, str(path))
+        )
+    return _checked(read_json(path), str(path), path.stem, str(path))
+
+
+def _checked(values: object, document: str, name: str, origin: str = "") -> Topology:
+    from ...support.json_document import checked
+    from .schema import TopologyFile  # 70 ms that presets and functions need not wait for
+
+    return checked(TopologyFile, values, document).topology(name, origin)

@@ -128,7 +128,7 @@ class Topology:
         names = mesh.mesh_dim_names
         called = f"mesh dim {dims[0]}" + (f" ({names[dims[0]]!r})" if names else "")
         raise ShardpropError(
-            f"{self._where()}groups: Expected an entry for {called}, or a node part, got neither."
+            f"{self._where()}$.groups: Expected an entry for {called}, or a node part, got neither."
         )
 
     def _entry_lines(self, number: int, ranks: int) -> tuple[Line, ...]:

@@ -7,14 +7,22 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
-from ...model.placements import has_strided
+from ..._torch import (
+    DTensorSpec,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    StridedShard,
+    has_strided,
+    make_spec,
+)
+from ...model.placements import Placements
 from ...model.question import Choice, strided_flag
-from ...model.specs import make_spec
 from ...propagation.answer import moves
 from ..words import dim_names
 from .asking import ExplainedQuestion
-from .model import Advice, Candidate, Placements
+from .model import Advice, Candidate
 from .words import place_as, us_text
 
 __all__ = ["advice_for"]

@@ -8,10 +8,18 @@ from typing import Any
 import torch
 
 from ... import _torch
-from ..._torch import DeviceMesh, DTensor, DTensorSpec, OpOverload, OpSchema, Replicate, TensorMeta
+from ..._torch import (
+    DeviceMesh,
+    DTensor,
+    DTensorSpec,
+    OpOverload,
+    OpSchema,
+    Replicate,
+    TensorMeta,
+    make_spec,
+)
 from ...errors import ShardpropError
 from ...model.spec_checks import check_spec
-from ...model.specs import make_spec
 from ...propagation.op_call import call_schema
 from ...rules import torch_registry
 from .explaining import explain_schema, without_torchs_log

@@ -15,9 +15,8 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from ... import _torch
-from ..._torch import DTensor, DTensorSpec, FakeTensor, FakeTensorMode
+from ..._torch import DTensor, DTensorSpec, FakeTensor, FakeTensorMode, has_strided
 from ...errors import ShardpropError
-from ...model.placements import has_strided
 from ...model.plan_steps import Layout
 from ...redistribution.execution import local_shape
 

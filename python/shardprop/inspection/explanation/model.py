@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._torch import DTensorSpec, Placement
-from ...model.question import Placements
+from ...model.placements import Placements
 from ...propagation.route import Who
 from ...redistribution.plan import Plan
 from ...rules.rule import RuleFacts
@@ -123,7 +123,8 @@ class Rejection:
     Attributes:
         row: Its number.
         mesh_dim: Where.
-        filter: ``"mixed_partial"``, ``"in_place"``, ``"fixed"``, ``"ask"`` or ``"too_small"``.
+        filter: ``"mixed_partial"``, ``"in_place"``, ``"fixed"``, ``"constraint"`` or
+            ``"too_small"``.
         operand: The operand or output that it failed at; None if none in particular.
         dropped: Combinations of rows that fell by it.
         text: The same in words.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import _torch
-from ..._torch import DTensorSpec, Partial
+from ..._torch import DTensorSpec, Partial, has_strided, is_strided
 from ...errors import ShardpropError
-from ...model.placements import has_strided, is_strided
 from ...model.plan_steps import Step
 from ...model.question import Choice
 from ...propagation.answer import moves

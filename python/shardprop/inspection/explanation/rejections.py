@@ -146,7 +146,7 @@ def _unshardable(table: Table, refusal: DroppedRow, shape: Sequence[int]) -> tup
     return None
 
 
-def _ask(table: Table, refusal: DroppedRow) -> str:
+def _constraint(table: Table, refusal: DroppedRow) -> str:
     name, cell = table.name(refusal.position), table.text(refusal.row, refusal.position)
     return f"the rule asks more of {cell} of `{name}` than its size gives" + _after(table, refusal)
 
@@ -160,7 +160,7 @@ _WORDS = {
     "fixed": _fixed,
     "mixed_partial": _mixed_partial,
     "too_small": _too_small,
-    "ask": _ask,
+    "constraint": _constraint,
 }
 
 

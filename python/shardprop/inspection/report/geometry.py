@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..._torch import is_partial, is_shard, is_strided
 from ...errors import ShardpropError
-from ...model.placements import is_partial, is_shard, is_strided
 from ...model.plan_steps import Layout
 
 __all__ = ["Block", "Interval", "blocks", "joined"]

@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..._torch import DeviceMesh, DTensorSpec, Partial, Placement, Replicate, StridedShard
+from ..._torch import (
+    DeviceMesh,
+    DTensorSpec,
+    Partial,
+    Placement,
+    Replicate,
+    StridedShard,
+    is_shard,
+    is_strided,
+)
 from ...model.operands import operands_of
-from ...model.placements import is_shard, is_strided
 from ...model.plan_steps import Layout, Step
 from ...redistribution.hook import layout_of, layout_text, plan_text
 from ...support.stats import DecidedBy

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ... import _core
-from ..._torch import DTensorSpec, Partial, Placement, Replicate
+from ..._torch import DTensorSpec, Partial, Placement, Replicate, is_partial, make_spec
 from ...errors import ShardpropError
-from ...model.placements import is_partial
-from ...model.specs import make_spec
 from ...propagation.optimal_policy import OptimalPolicy
 from ...propagation.policy import Policy
 from ...propagation.policy_settings import TopologyLike, planner_for_plans
-from ...propagation.propagator import redistribution
+from ...propagation.propagator import torch_planner
 from ...redistribution.plan import Plan
 
 __all__ = ["Planned", "Plans", "spec_identity"]
@@ -69,7 +67,7 @@ class Plans:
 
     def _torchs(self, src: DTensorSpec, dst: DTensorSpec) -> Planned:
         """torch's plan as a fresh planner of torch would make it."""
-        merged = redistribution.merged(src, dst)
+        merged = torch_planner.merged(src, dst)
         # To set a mask is a local step without a price, and leaves the tensor as long as it was.
         unmasked = tuple(
             Replicate() if isinstance(a, Replicate) and _is_mask(b) else b

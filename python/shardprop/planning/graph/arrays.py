@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import ShardpropError
 from .constraints import Allow, AllowPairs, Constraint, Equal, Forbid, Row
 from .errors import fault
 from .inputs import Ints, whole
@@ -16,6 +17,7 @@ from .parts import NO_CLASSES
 
 if TYPE_CHECKING:
     from .problem import Problem
+    from .schema import AllowPart, EqualPart, PairsPart, RowPart
 
 __all__ = ["from_arrays", "to_arrays"]
 
@@ -51,27 +53,26 @@ def to_arrays(problem: Problem) -> tuple[dict[str, Any], dict[str, Array]]:
     return values, arrays
 
 
-def from_arrays(values: Mapping[str, Any], arrays: Mapping[str, Array]) -> Problem:
-    """See `Problem.from_arrays`."""
+def from_arrays(
+    values: Mapping[str, Any], arrays: Mapping[str, Array], document: str = "values"
+) -> Problem:
+    """See `Problem.from_arrays`; `document` is what messages call the values."""
+    from ...support.json_document import checked
     from .problem import Problem
+    from .schema import ProblemFile  # pydantic, which solving does not need
 
-    form = (_member(values, "format", str), _member(values, "version", int))
-    if form != (_FORMAT, _VERSION):
-        raise fault("format", f"{_FORMAT!r}, version {_VERSION}", f"{form[0]!r}, {form[1]}")
+    file = checked(ProblemFile, values, document)
     problem = Problem()
-    nodes = _member(values, "nodes", list)
-    costs = list(_split(arrays, "costs", "cost_counts"))
-    _same_length("nodes", len(costs), len(nodes))
-    for at, (node, cost) in enumerate(zip(nodes, costs, strict=True)):
-        _is(f"nodes[{at}]", node, dict)
-        labels = node.get("labels")
-        if labels is not None:
-            _is(f"nodes[{at}].labels", labels, list)
-        problem.add_node(_member(node, "name", str, f"nodes[{at}]."), cost, labels)
-    _add_edges(problem, _member(values, "edges", list), arrays)
-    for at, constraint in enumerate(_member(values, "constraints", list)):
-        _is(f"constraints[{at}]", constraint, dict)
-        _add_constraint(problem, constraint, f"constraints[{at}].")
+    try:
+        costs = list(_split(arrays, "costs", "cost_counts"))
+        _same_length("nodes", len(costs), len(file.nodes))
+        for node, cost in zip(file.nodes, costs, strict=True):
+            problem.add_node(node.name, cost, node.labels)
+        _add_edges(problem, file.edges, arrays)
+        for constraint in file.constraints:
+            _add_constraint(problem, constraint)
+    except ShardpropError as error:
+        raise ShardpropError(f"{document}: {error}") from None
     return problem
 
 
@@ -97,36 +98,23 @@ def _values(constraint: Constraint) -> dict[str, Any]:
             }
 
 
-def _add_constraint(problem: Problem, values: dict[str, Any], where: str) -> None:
-    def part(key: str, kind: type) -> Any:
-        return _member(values, key, kind, where)
-
-    name = part("name", str)
-    match part("kind", str):
+def _add_constraint(problem: Problem, part: AllowPart | PairsPart | EqualPart | RowPart) -> None:
+    match part.kind:
         case "allow":
-            problem.allow(part("node", int), part("labels", list), name)
+            problem.allow(part.node, part.labels, part.name)
         case "forbid":
-            problem.forbid(part("node", int), part("labels", list), name)
+            problem.forbid(part.node, part.labels, part.name)
         case "allow_pairs":
-            problem.allow_pairs(part("u", int), part("v", int), part("pairs", list), name)
+            problem.allow_pairs(part.u, part.v, part.pairs, part.name)
         case "equal":
-            problem.equal(part("nodes", list), name)
+            problem.equal(part.nodes, part.name)
         case "row":
-            lo, hi = values.get("lo"), values.get("hi")
-            parts = [part(key, list) for key in ("nodes", "labels", "coefficients")]
-            _same_length(f"{where}labels", len(parts[0]), len(parts[1]))
-            _same_length(f"{where}coefficients", len(parts[0]), len(parts[2]))
-            problem.add_row(
-                zip(*parts, strict=True),
-                -math.inf if lo is None else lo,
-                math.inf if hi is None else hi,
-                name,
-            )
-        case kind:
-            raise fault(f"{where}kind", "allow, forbid, allow_pairs, equal or row", repr(kind))
+            terms = np.array(part.nodes), np.array(part.labels), np.array(part.coefficients)
+            lo = -math.inf if part.lo is None else part.lo
+            problem.add_row(terms, lo, math.inf if part.hi is None else part.hi, part.name)
 
 
-def _add_edges(problem: Problem, names: list[Any], arrays: Mapping[str, Array]) -> None:
+def _add_edges(problem: Problem, names: Sequence[str], arrays: Mapping[str, Array]) -> None:
     shapes = _indices(arrays, "table_shapes", 2)
     if len(shapes) and shapes.shape[1] != 2:
         raise fault("table_shapes", "rows and columns of each table", f"shape {shapes.shape}")
@@ -186,21 +174,6 @@ def _split(arrays: Mapping[str, Array], name: str, counts: str | Array) -> Itera
         piece = flat[start:end].copy()
         piece.setflags(write=False)
         yield piece
-
-
-def _member(values: Mapping[str, Any], key: str, kind: type, where: str = "") -> Any:
-    if not isinstance(values, Mapping):
-        raise fault(where or "document", "an object", type(values).__name__)
-    if key not in values:
-        raise fault(f"{where}{key}", "a value", "none")
-    _is(f"{where}{key}", values[key], kind)
-    return values[key]
-
-
-def _is(where: str, value: object, kind: type) -> None:
-    if not isinstance(value, kind) or isinstance(value, bool):
-        names = {str: "a string", int: "a whole number", list: "a list", dict: "an object"}
-        raise fault(where, names[kind], repr(value)[:60])
 
 
 def _same_length(where: str, expected: int, got: int) -> None:

@@ -12,9 +12,8 @@ from collections import deque
 import numpy as np
 
 from .constraints import AllowPairs, Equal, Row, within
-from .inputs import Floats, Ints
+from .inputs import Flags, Floats, Ints
 from .items import Item, Items, Limits
-from .masks import Flags
 from .parts import NO_CLASSES, Edge
 
 __all__ = ["Domains", "coefficients_by_node", "conflict", "domains_after"]

@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .inputs import Floats, Ints
+import numpy as np
+
+from .inputs import Flags, Floats, Ints
 from .parts import Node
 
 __all__ = ["Allow", "AllowPairs", "Constraint", "Equal", "Forbid", "Row", "within"]
@@ -29,6 +31,10 @@ class Allow:
     def nodes(self) -> list[int]:
         return [self.node]
 
+    def mask(self, count: int) -> Flags:
+        """[count] whether a label is allowed."""
+        return np.isin(np.arange(count), self.labels)
+
     def text(self, nodes: Sequence[Node]) -> str:
         node = nodes[self.node]
         return f"{self.name!r} allows only {_labels(node, self.labels)} of node {node.name!r}"
@@ -44,6 +50,10 @@ class Forbid:
 
     def nodes(self) -> list[int]:
         return [self.node]
+
+    def mask(self, count: int) -> Flags:
+        """[count] whether a label is allowed."""
+        return np.isin(np.arange(count), self.labels, invert=True)
 
     def text(self, nodes: Sequence[Node]) -> str:
         node = nodes[self.node]

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ... import _core
-from .answer import Answer, OnProgress
 from .lowered import Lowered
+from .progress import OnProgress
 
 __all__ = ["solve_core"]
-
-_COUNTS = ("iterations", "fixed", "width", "nodes")
 
 
 def solve_core(
@@ -21,7 +17,7 @@ def solve_core(
     gap: float = 0.0,
     state: _core.GraphState | None = None,
     progress: OnProgress | None = None,
-) -> Answer:
+) -> _core.GraphAnswer:
     """See `_core.solve_graph`.
 
     Args:
@@ -37,18 +33,6 @@ def solve_core(
         problem.groups,
         problem.rows,
     )
-    found = _core.solve_graph(
+    return _core.solve_graph(
         graph, time_limit=time_limit, relative_gap=gap, warm=state, progress=progress
-    )
-    labels = None if found.labels is None else np.asarray(found.labels, dtype=np.int32)
-    stats: dict[str, int | float | str] = {name: getattr(found, name) for name in _COUNTS}
-    return Answer(
-        "core",
-        labels,
-        math.inf if labels is None else found.objective,
-        found.lower_bound,
-        found.proved,
-        found.status == "infeasible",
-        found.state,
-        stats,
     )

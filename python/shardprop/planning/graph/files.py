@@ -18,7 +18,7 @@ from .errors import fault
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["load", "pair_of", "read_json", "read_npz", "save"]
+__all__ = ["load", "pair_of", "read_npz", "save"]
 
 
 def pair_of(path: str | os.PathLike[str]) -> tuple[Path, Path]:
@@ -45,30 +45,10 @@ def save(problem: Problem, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Problem:
     """See `Problem.load`."""
+    from ...support.json_document import read_json
+
     document, data = pair_of(path)
-    values, arrays = read_json(document), read_npz(data)
-    try:
-        return from_arrays(values, arrays)
-    except ShardpropError as error:
-        raise ShardpropError(f"{document}: {error}") from None
-
-
-def read_json(path: Path) -> Any:
-    """The values of a JSON file.
-
-    Raises:
-        ShardpropError: with the path.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise fault(str(path), "a file that can be read", error.strerror or error) from None
-    except UnicodeDecodeError:
-        raise fault(str(path), "JSON in UTF-8", "bytes that are not") from None
-    except ValueError as error:
-        raise fault(str(path), "JSON", error) from None
-    except RecursionError:
-        raise fault(str(path), "JSON", "too many nested brackets") from None
+    return from_arrays(read_json(document), read_npz(data), str(document))
 
 
 def read_npz(path: Path) -> dict[str, npt.NDArray[Any]]:

@@ -14,10 +14,21 @@ import numpy.typing as npt
 
 from .errors import fault
 
-__all__ = ["Floats", "Ints", "bound", "frozen", "label_indices", "numbers", "prices", "whole"]
+__all__ = [
+    "Flags",
+    "Floats",
+    "Ints",
+    "bound",
+    "frozen",
+    "label_indices",
+    "numbers",
+    "prices",
+    "whole",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
 
 _NUMBER_KINDS = "biuf"
 _LARGEST = np.iinfo(np.int32).max
@@ -107,6 +118,6 @@ def bound(where: str, what: str, given: object) -> float:
     return value
 
 
-def _place(wrong: npt.NDArray[np.bool_]) -> str:
+def _place(wrong: Flags) -> str:
     at = np.unravel_index(int(wrong.argmax()), wrong.shape)
     return "[" + ", ".join(str(int(index)) for index in at) + "]"

@@ -13,16 +13,19 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import ShardpropError
 from .errors import fault
-from .files import pair_of, read_json, read_npz
-from .inputs import Floats
+from .files import pair_of, read_npz
+from .inputs import Floats, numbers
 from .problem import Problem
+
+if TYPE_CHECKING:
+    from .schema import InstanceFile, InstanceNode
 
 __all__ = ["load_instance"]
 
@@ -41,33 +44,34 @@ def load_instance(path: str | os.PathLike[str]) -> Problem:
     Raises:
         ShardpropError: a file is missing, cannot be read, or is not of this format.
     """
+    from ...support.json_document import checked, read_json
+    from .schema import InstanceFile
+
     document, data = pair_of(path)
-    values, arrays = read_json(document), read_npz(data)
+    file = checked(InstanceFile, read_json(document), str(document))
+    arrays = read_npz(data)
     try:
-        return _Instance(values, arrays).problem()
+        return _Instance(file, arrays).problem()
     except ShardpropError as error:
         raise ShardpropError(f"{document}: {error}") from None
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        kind = type(error).__name__
-        raise fault(str(document), "an instance", f"a part that is not ({kind}: {error})") from None
 
 
 class _Instance:
-    def __init__(self, values: dict[str, Any], arrays: Mapping[str, Array]) -> None:
-        self._values = values
+    def __init__(self, file: InstanceFile, arrays: Mapping[str, Array]) -> None:
+        self._file = file
         self._arrays = arrays
-        self._rows = {int(node["idx"]): node for node in values["nodes"]}
-        if len(self._rows) != len(values["nodes"]):
+        self._nodes = {node.idx: node for node in file.nodes}
+        if len(self._nodes) != len(file.nodes):
             raise fault("nodes", "each idx once", "one again")
-        self._linked = {int(copy): first for copy, first in values["linked"].items()}
         self._problem = Problem()
         self._at: dict[int, int] = {}  # our index by theirs
 
     def problem(self) -> Problem:
-        flow = {(consumer, arg): producers for consumer, arg, producers in self._values["flow"]}
-        for idx, row in self._rows.items():
-            free = [arg for arg in range(row["nargs"]) if (idx, arg) not in flow]
-            self._at[idx] = self._problem.add_node(row["name"], self._costs(idx, free), row["out"])
+        flow = {(consumer, arg): producers for consumer, arg, producers in self._file.flow}
+        for node in self._file.nodes:
+            free = [arg for arg in range(node.nargs) if (node.idx, arg) not in flow]
+            costs = self._costs(node, free)
+            self._at[node.idx] = self._problem.add_node(node.name, costs, node.out)
         for (consumer, arg), producers in flow.items():
             self._add_flow(consumer, arg, [self._node(producer) for producer in producers])
         self._add_constraints()
@@ -75,51 +79,60 @@ class _Instance:
 
     def _node(self, idx: int) -> int:
         """Ours, of a node or of a copy that another stands for."""
-        return self._at[self._linked.get(idx, idx)]
+        first = self._file.linked.get(idx, idx)
+        if first not in self._at:
+            raise fault(f"idx {idx}", "that of a node", "none of the nodes has it")
+        return self._at[first]
 
-    def _costs(self, idx: int, free: list[int]) -> Floats:
+    def _costs(self, node: InstanceNode, free: list[int]) -> Floats:
         """What a label costs, with arguments that have no producer to agree with at their best."""
-        costs = self._array(f"comp_{idx}")
+        costs = self._array(f"comp_{node.idx}", 1)
         for arg in free:
-            costs = costs + self._moves(idx, arg).min(axis=1)
-        return np.asarray(self._rows[idx]["mult"] * costs)
+            costs = costs + self._moves(node, arg).min(axis=1)
+        return np.asarray(node.mult * costs)
 
-    def _moves(self, idx: int, arg: int) -> Floats:
-        comm, trans = self._array(f"comm_{idx}_{arg}"), self._array(f"trans_{idx}_{arg}")
+    def _moves(self, node: InstanceNode, arg: int) -> Floats:
+        comm = self._array(f"comm_{node.idx}_{arg}", 2)
+        trans = self._array(f"trans_{node.idx}_{arg}", 2)
         if comm.shape != trans.shape:
-            raise fault(f"trans_{idx}_{arg}", f"shape {comm.shape}", trans.shape)
+            raise fault(f"trans_{node.idx}_{arg}", f"shape {comm.shape}", trans.shape)
+        if len(comm) != len(node.out) or not comm.size:
+            raise fault(f"comm_{node.idx}_{arg}", f"{len(node.out)} rows of prices", comm.shape)
         return comm + trans
 
-    def _array(self, name: str) -> Floats:
+    def _array(self, name: str, ndim: int) -> Floats:
         if name not in self._arrays:
             raise fault(name, "an array", "none")
-        return self._arrays[name].astype(np.float64)
+        return numbers(name, "costs", self._arrays[name], ndim)
 
     def _add_flow(self, consumer: int, arg: int, producers: list[int]) -> None:
         """One price, though a node that stands for copies has the producers of all of them."""
-        row = self._rows[consumer]
-        name = f"{row['name']}, arg {arg}"
+        at = self._node(consumer)
+        node = self._nodes[consumer]
+        name = f"{node.name}, arg {arg}"
+        if not producers:
+            raise fault(name, "a producer", "none")
         first, *others = dict.fromkeys(producers)
-        moves = row["mult"] * self._moves(consumer, arg)
-        self._problem.add_edge(self._at[consumer], first, moves, name=name)
+        self._problem.add_edge(at, first, node.mult * self._moves(node, arg), name=name)
         if others:
             self._problem.equal([first, *others], name=f"producers of {name}")
 
     def _add_constraints(self) -> None:
-        problem, values = self._problem, self._values
-        for a, b, pairs in values["paired"]:
+        problem, file = self._problem, self._file
+        for a, b, pairs in file.paired:
             problem.allow_pairs(self._node(a), self._node(b), pairs)
         disabled: dict[int, list[int]] = {}
-        for idx, label in values["disabled"]:
+        for idx, label in file.disabled:
             disabled.setdefault(self._node(idx), []).append(label)
-        for node, labels in disabled.items():
-            problem.forbid(node, labels, name=f"disabled on {problem.nodes[node].name!r}")
-        for idx, _, labels, name in values["user"]:
-            problem.allow(self._node(idx), labels, name=name)
-        for name, row in values["memory"].items():
-            terms = [(self._node(idx), label, factor) for idx, label, factor in row["terms"]]
+        for at, labels in disabled.items():
+            problem.forbid(at, labels, name=f"disabled on {problem.nodes[at].name!r}")
+        for idx, _, allowed, name in file.user:
+            problem.allow(self._node(idx), allowed, name=name)
+        for name, row in file.memory.items():
+            terms = [(self._node(idx), label, factor) for idx, label, factor in row.terms]
             if not name.endswith((_UPPER, _LOWER)):
                 raise fault(f"memory.{name}", f"a name that ends in {_UPPER} or {_LOWER}", name)
             upper = name.endswith(_UPPER)
-            lo, hi = (-math.inf, row["rhs"]) if upper else (row["rhs"], math.inf)
-            problem.add_row(terms, lo, hi, name=name)
+            problem.add_row(
+                terms, -math.inf if upper else row.rhs, row.rhs if upper else math.inf, name=name
+            )

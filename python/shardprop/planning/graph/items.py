@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .constraints import Allow, AllowPairs, Constraint, Equal, Forbid, Row
-from .inputs import Floats, Ints
-from .lowered import Lowered, PairTables, RowArrays
-from .masks import Flags, allowed_by
+from .constraints import Allow, Constraint, Forbid
+from .inputs import Flags, Ints
+from .lowered import Lowered, Lowering
 from .parts import NO_CLASSES, Edge, Node
 from .problem import Problem
 
@@ -54,7 +53,7 @@ class Item:
             return self.limit, np.isfinite(nodes[self.limit].costs)
         if isinstance(self.limit, (Allow, Forbid)):
             node = self.limit.node
-            return node, allowed_by(self.limit, nodes[node].count)
+            return node, self.limit.mask(nodes[node].count)
         return None
 
 
@@ -91,60 +90,19 @@ class Items:
 
     def lowered(self, items: Limits) -> Lowered:
         """The problem of these items and the nodes they speak of, at no cost."""
-        return _Lowering(self).lowered(items)
-
-
-class _Lowering:
-    def __init__(self, items: Items) -> None:
-        self._items = items
-        self._problem = items.problem
-        self._nodes: dict[int, int] = {}
-        self._unaries: list[Floats] = []
-
-    def lowered(self, items: Limits) -> Lowered:
+        nodes = list(dict.fromkeys(node for item in items for node in item.nodes()))
+        renumbered = {node: at for at, node in enumerate(nodes)}
+        unaries = [np.zeros(self.problem.nodes[node].count) for node in nodes]
+        used = dict.fromkeys(item.limit.table for item in items if isinstance(item.limit, Edge))
+        tables = [np.where(self.open(table), 0.0, np.inf) for table in used]
+        places = {table: at for at, table in enumerate(used)}
+        lowering = Lowering(unaries, tables, self.problem.classes, renumbered)
         for item in items:
-            for node in item.nodes():
-                if node not in self._nodes:
-                    self._nodes[node] = len(self._unaries)
-                    self._unaries.append(np.zeros(self._problem.nodes[node].count))
-        tables: dict[int, Floats] = {}
-        edges: list[tuple[int, int, int, int, int]] = []
-        groups: list[Ints] = []
-        rows: list[RowArrays] = []
-        used = [item.limit.table for item in items if isinstance(item.limit, Edge)]
-        for table in dict.fromkeys(used):
-            tables[table] = np.where(self._items.open(table), 0.0, np.inf)
-        place = {table: at for at, table in enumerate(tables)}
-        pairs = PairTables(len(tables))
-        for item in items:
-            masked = item.mask(self._problem.nodes)
+            masked = item.mask(self.problem.nodes)
             if masked is not None:
-                at = self._nodes[masked[0]]
-                self._unaries[at] = np.where(masked[1], self._unaries[at], np.inf)
-            match item.limit:
-                case Edge() as e:
-                    ends = (self._nodes[e.u], self._nodes[e.v])
-                    edges.append((*ends, place[e.table], e.u_classes, e.v_classes))
-                case AllowPairs(u=u, v=v):
-                    counts = (self._problem.nodes[u].count, self._problem.nodes[v].count)
-                    table = pairs.index(item.limit.pairs, *counts)
-                    both = (self._nodes[u], self._nodes[v])
-                    edges.append((*both, table, NO_CLASSES, NO_CLASSES))
-                case Equal(members=members):
-                    groups.append(self._renumbered(members))
-                case Row() as row:
-                    of_nodes = self._renumbered(row.of_nodes)
-                    rows.append((row.lo, row.hi, of_nodes, row.labels, row.coefficients))
-                case _:
-                    pass
-        return Lowered(
-            self._unaries,
-            [*tables.values(), *pairs.tables],
-            np.array(edges, dtype=np.int32).reshape(len(edges), 5),
-            list(self._problem.classes),
-            groups,
-            rows,
-        )
-
-    def _renumbered(self, nodes: Ints) -> Ints:
-        return np.array([self._nodes[int(node)] for node in nodes], dtype=np.int32)
+                unaries[renumbered[masked[0]]][~masked[1]] = np.inf
+            elif isinstance(item.limit, Edge):
+                lowering.add_edge(item.limit, places[item.limit.table])
+            elif not isinstance(item.limit, int):
+                lowering.add(item.limit)
+        return lowering.lowered()

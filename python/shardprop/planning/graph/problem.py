@@ -14,8 +14,7 @@ from . import inputs
 from .constraints import Allow, AllowPairs, Constraint, Equal, Forbid, Row
 from .errors import fault
 from .evaluation import Evaluation, evaluate
-from .inputs import Floats, Ints
-from .masks import Flags, Masks
+from .inputs import Flags, Floats, Ints
 from .names import Names, NodeRef
 from .parts import NO_CLASSES, Edge, Node
 from .shared import SharedArrays
@@ -47,7 +46,7 @@ class Problem:
         self._tables = SharedArrays[np.float64]()
         self._classes = SharedArrays[np.int32]()
         self._constraints: dict[str, Constraint] = {}
-        self._masks = Masks()
+        self._left: list[Flags] = []  # arrays are replaced, not written to: copies share them
 
     @property
     def nodes(self) -> Sequence[Node]:
@@ -72,7 +71,7 @@ class Problem:
     @property
     def left(self) -> Sequence[Flags]:
         """By node, [K] whether its costs and its own constraints leave the label."""
-        return self._masks.left
+        return self._left
 
     def node(self, node: NodeRef) -> int:
         """The index of a node.
@@ -104,7 +103,7 @@ class Problem:
             if len(names) != len(taken):
                 raise fault(where, f"{len(taken)} label names, one per cost", len(names))
         self._nodes.append(Node(name, taken, names))
-        self._masks.add(taken)
+        self._left.append(np.isfinite(taken))
         return self._names.enter_node(name)
 
     def add_edge(
@@ -259,7 +258,7 @@ class Problem:
         other._nodes, other._edges = list(self._nodes), list(self._edges)
         other._names = self._names.copy()
         other._tables, other._classes = self._tables.copy(), self._classes.copy()
-        other._constraints, other._masks = dict(self._constraints), self._masks.copy()
+        other._constraints, other._left = dict(self._constraints), list(self._left)
         return other
 
     def without(self, names: str | Iterable[str]) -> Problem:
@@ -272,12 +271,10 @@ class Problem:
         for name in dict.fromkeys([names] if isinstance(names, str) else names):
             other._names.drop_constraint(name)
             del other._constraints[name]
-        other._masks = Masks()
-        for node in other._nodes:
-            other._masks.add(node.costs)
+        other._left = [np.isfinite(node.costs) for node in other._nodes]
         for constraint in other._constraints.values():
             if isinstance(constraint, (Allow, Forbid)):
-                other._masks.apply(constraint)
+                other._left[constraint.node] = other._left_by(constraint)
         return other
 
     # --- answers and files --------------------------------------------------------------------
@@ -336,12 +333,17 @@ class Problem:
         return constraint.name
 
     def _mask(self, constraint: Allow | Forbid) -> str:
-        if not self._masks.leaves_any(constraint):
+        left = self._left_by(constraint)
+        if not left.any():
             from .reasons import emptied
 
             raise emptied(self, constraint)
-        self._masks.apply(constraint)
+        self._left[constraint.node] = left
         return self._add(constraint)
+
+    def _left_by(self, constraint: Allow | Forbid) -> Flags:
+        left = self._left[constraint.node]
+        return np.asarray(left & constraint.mask(len(left)))
 
     def _checked_classes(
         self, where: str, side: str, given: npt.ArrayLike | None, node: Node, count: int

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from .answer import OnProgress, relative_gap
 from .errors import fault
+from .solution import relative_gap
 
-__all__ = ["shown"]
+__all__ = ["OnProgress", "shown"]
+
+# seconds, iteration, lower bound, best objective so far (inf: none)
+OnProgress = Callable[[float, int, float, float], None]
 
 
 @contextmanager

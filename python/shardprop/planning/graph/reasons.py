@@ -82,8 +82,8 @@ class _Search:
         left = self._end - time.monotonic()
         if left > 0:
             answer = solve_core(self._items.lowered(limits), left)
-            if answer.infeasible or answer.labels is not None:
-                return answer.infeasible
+            if answer.status == "infeasible" or answer.labels is not None:
+                return answer.status == "infeasible"
         self.gave_up = True
         return False
 

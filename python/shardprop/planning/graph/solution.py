@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ... import _core
-from .answer import relative_gap
 from .inputs import Ints
 from .lowered import Lowered
 from .parts import Node
 
-__all__ = ["Solution", "WarmState"]
+__all__ = ["PROVED", "Solution", "WarmState", "relative_gap"]
+
+# A gap below this is what rounding alone may leave.
+PROVED = 1e-9
+
+
+def relative_gap(objective: float, lower_bound: float) -> float:
+    """How much lower another objective might be, as a part of this one (of 1, if that is more)."""
+    if math.isinf(objective) or math.isinf(lower_bound):
+        return 0.0 if objective == lower_bound else math.inf
+    return max(0.0, (objective - lower_bound) / max(1.0, abs(objective)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +45,7 @@ class Solution:
         proved: The labels are optimal, up to 1e-9 of the objective for rounding.
         status: "optimal" if proved, else "feasible".
         seconds: Wall time of the call.
-        solver: "core" or "highs", whichever found the labels.
-        stats: What the solvers count, by name.
+        stats: What the solver counts, by name.
         state: For ``solve(..., warm=solution)``.
     """
 
@@ -44,15 +54,14 @@ class Solution:
     lower_bound: float
     proved: bool
     seconds: float
-    solver: str
-    stats: Mapping[str, int | float | str]
-    state: WarmState | None
+    stats: Mapping[str, int]
+    state: WarmState
     _nodes: tuple[Node, ...]
 
     def __repr__(self) -> str:
         return (
             f"Solution(objective={self.objective:.10g}, gap={self.gap:.2g}, proved={self.proved}, "
-            f"solver={self.solver!r}, seconds={self.seconds:.3g}, nodes={len(self.labels)})"
+            f"seconds={self.seconds:.3g}, nodes={len(self.labels)})"
         )
 
     @property
@@ -62,6 +71,13 @@ class Solution:
     @property
     def status(self) -> str:
         return "optimal" if self.proved else "feasible"
+
+    @property
+    def solver(self) -> str:
+        """Deprecated: always "core"."""
+        text = "Solution.solver is deprecated: there is only the core"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return "core"
 
     def label_names(self) -> dict[str, str]:
         """By node name, the name of its label (its index, where labels have no names)."""

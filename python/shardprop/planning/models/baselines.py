@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..._torch import Placement, Replicate, Shard
+from ...model.placements import Placements
 from ..graph.errors import InfeasibleError, UnsolvedError
 from ..graph.problem import Problem
 from ..graph.solution import Solution
@@ -14,8 +15,6 @@ from .labelled import Labelled
 from .user_constraints import input_wish, is_about_parameters
 
 __all__ = ["Baseline", "baselines"]
-
-Placements = tuple[Placement, ...]
 
 
 class Baseline(NamedTuple):

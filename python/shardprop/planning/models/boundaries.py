@@ -10,9 +10,8 @@ from torch import nn
 from torch.distributed.tensor import zeros
 
 from ... import _torch
-from ..._torch import DeviceMesh, DTensor, Placement, Replicate
+from ..._torch import DeviceMesh, DTensor, Placement, Replicate, make_spec
 from ...errors import ShardpropError
-from ...model.specs import make_spec
 from .moves import Mover, in_memory_like
 from .planned_ops import Chosen, PlannedOps, stands_for
 from .program import Program, Ref

@@ -8,16 +8,15 @@ import torch
 from torch import nn
 from torch.distributed.tensor import distribute_tensor
 
-from ..._torch import DeviceMesh, DTensor, Placement
+from ..._torch import DeviceMesh, DTensor
 from ...errors import ShardpropError
+from ...model.placements import Placements
 from .boundaries import Boundaries, only
 from .moves import Mover
 from .planned_ops import Chosen, PlannedOps, stands_for
 from .program import Program, Ref
 
 __all__ = ["distribute"]
-
-Placements = tuple[Placement, ...]
 
 # Where a model keeps what ties it to its plan.
 _HOOKS = "_shardprop_hooks"

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..._torch import DeviceMesh, Placement
+from ..._torch import DeviceMesh
+from ...model.placements import Placements
 from ..strategies import LayoutTable
 from .candidates import Candidates
 from .program import Program
 
 __all__ = ["Labelled"]
-
-Placements = tuple[Placement, ...]
 
 
 @dataclass(frozen=True)

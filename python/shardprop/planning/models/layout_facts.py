@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._torch import Partial, Placement, Replicate
-from ...model.placements import is_partial, is_strided
+from ..._torch import Partial, Placement, Replicate, is_partial, is_strided
 from ..strategies import LayoutTable
 
 __all__ = ["LayoutFacts"]

@@ -6,11 +6,10 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from ..._torch import DeviceMesh, Placement, Replicate, Shard
+from ..._torch import DeviceMesh, Replicate, Shard
+from ...model.placements import Placements
 
 __all__ = ["plain_layouts"]
-
-Placements = tuple[Placement, ...]
 
 
 def plain_layouts(shape: Sequence[int], mesh: DeviceMesh) -> list[Placements]:

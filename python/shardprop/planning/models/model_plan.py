@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from ..._torch import DeviceMesh, Placement
+from ..._torch import DeviceMesh, make_spec
+from ...model.placements import Placements
 from ...model.plan_steps import Step
-from ...model.specs import make_spec
 from ...propagation import propagator
 from ...redistribution.optimal_planner import ExactPlanner
 from ..graph.problem import Problem
@@ -28,8 +28,6 @@ from .program import Program, Ref
 from .report import PlanReport, report_of
 
 __all__ = ["ModelPlacements", "ModelPlan", "Redistribution"]
-
-Placements = tuple[Placement, ...]
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import torch
 
 from ... import _core, _torch
-from ..._torch import DTensor, DTensorSpec, Placement
+from ..._torch import DTensor, DTensorSpec, Placement, make_spec
 from ...cost.cost_model import COLLECTIVES
 from ...model.plan_steps import Step
-from ...model.specs import make_spec
 from ...redistribution.execution import run
 from ...redistribution.optimal_planner import ExactPlanner
 

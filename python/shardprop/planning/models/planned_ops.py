@@ -17,8 +17,8 @@ from ..._torch import (
     Replicate,
     TensorMeta,
     TorchDispatchMode,
+    make_spec,
 )
-from ...model.specs import make_spec
 from .moves import Mover
 from .node_matching import Matcher
 from .program import Node, Program, Ref

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from ..._torch import Placement
-from ...model.placements import has_strided
+from ..._torch import Placement, has_strided
 from .moves import Volume, volume
 
 if TYPE_CHECKING:

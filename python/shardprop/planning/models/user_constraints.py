@@ -14,7 +14,6 @@ from .labelled import Labelled
 
 __all__ = ["Wishes", "input_wish", "is_about_parameters"]
 
-Placements = Sequence[Placement]
 
 _MEMORY = "memory of the parameters"
 _PARAMETER = "wish for parameter "
@@ -42,9 +41,9 @@ class Wishes:
 
     def __init__(
         self,
-        inputs: Sequence[Placements | None] | None = None,
-        outputs: Sequence[Placements | None] | None = None,
-        parameters: Mapping[str, Placements] | None = None,
+        inputs: Sequence[Sequence[Placement] | None] | None = None,
+        outputs: Sequence[Sequence[Placement] | None] | None = None,
+        parameters: Mapping[str, Sequence[Placement]] | None = None,
         parameter_memory: float | None = None,
     ) -> None:
         self.inputs = inputs
@@ -99,7 +98,7 @@ class Wishes:
 
 
 def _allow(
-    problem: Problem, labelled: Labelled, node: int, placements: Placements, name: str
+    problem: Problem, labelled: Labelled, node: int, placements: Sequence[Placement], name: str
 ) -> None:
     offered = labelled.offered(node)
     meta = labelled.program.nodes[node].outputs[0]

@@ -8,17 +8,18 @@ from typing import Any
 from ... import _core
 from ..._torch import DTensorSpec, TensorMeta
 from ...model.op_traits import op_facts
+from ...model.placements import Placements
 from ...model.question import OutputMeta, Question
 from ...propagation.core_call import Arguments, prepare
 from ...rules.rule import RowsRule
-from .call_template import Given, Layout
+from .call_template import Given
 from .numbered import Numbered
 
 __all__ = ["expand_rows"]
 
 
 def expand_rows(
-    given: Given, rule: RowsRule, sources: Sequence[Sequence[Layout]], kinds: list[int]
+    given: Given, rule: RowsRule, sources: Sequence[Sequence[Placements]], kinds: list[int]
 ) -> Numbered:
     """Every strategy that torch's expansion keeps for some of the sources.
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from ... import _core, _torch
 from ...errors import ShardpropError
+from ...model.placements import Placements
 from ...propagation.answer import output_placements, strategy_placements, wanted_specs
 from ...propagation.decision import decide_by_torch
 from ...propagation.policy import Policy
 from ...propagation.route import Route
-from .call_template import Given, Layout
+from .call_template import Given
 from .following import combinations
 from .numbered import Numbered, numbered
 
@@ -19,7 +20,7 @@ __all__ = ["ask_torch"]
 
 
 def ask_torch(
-    given: Given, found: Route, policy: Policy, sources: Sequence[Sequence[Layout]]
+    given: Given, found: Route, policy: Policy, sources: Sequence[Sequence[Placements]]
 ) -> Numbered:
     """What torch decides for every combination of the sources and for replicated operands, and what
     it enumerates on the way; each strategy once.
@@ -27,7 +28,7 @@ def ask_torch(
     Raises:
         ShardpropError: it refuses all of them; the message says why of the last.
     """
-    rows: list[list[Layout | None]] = []
+    rows: list[list[Placements | None]] = []
     outputs = 0
     why: object = None
     for combination in combinations(given, sources):

@@ -14,22 +14,21 @@ from ..._torch import (
     DTensorSpec,
     OpOverload,
     OpSchema,
-    Placement,
     Replicate,
     TensorMeta,
+    default_shard_order,
+    make_spec,
 )
 from ...errors import ShardpropError
 from ...metadata import output_meta
+from ...model.placements import Placements
 from ...model.question import OutputMeta, Question
 from ...model.spec_checks import check_spec
-from ...model.specs import default_shard_order, make_spec
 from ...propagation.decision import asked_of
 from ...rules import torch_registry
 from ...rules.rule import Rule
 
-__all__ = ["Given", "Layout", "refuse_order"]
-
-Layout = tuple[Placement, ...]
+__all__ = ["Given", "refuse_order"]
 
 
 class _Tensor(NamedTuple):
@@ -37,7 +36,7 @@ class _Tensor(NamedTuple):
 
     number: int
     meta: TensorMeta
-    own: Layout | None
+    own: Placements | None
 
 
 class Given:
@@ -117,7 +116,7 @@ class Given:
         return [self._tensors[number].meta for number in self._order]
 
     @property
-    def own(self) -> list[Layout | None]:
+    def own(self) -> list[Placements | None]:
         return [self._tensors[number].own for number in self._order]
 
     def schema(self, specs: Sequence[DTensorSpec]) -> OpSchema:
@@ -131,12 +130,12 @@ class Given:
         kwargs = {name: put(value) for name, value in self._kwargs.items()}
         return torch_registry.op_schema(self.op, tuple(map(put, self._args)), kwargs)
 
-    def in_walk(self, layouts: Sequence[Layout]) -> list[Layout]:
+    def in_walk(self, layouts: Sequence[Placements]) -> list[Placements]:
         """What is given per operand, in the order in which the walk counts tensors."""
         placed = dict(zip(self._order, layouts, strict=True))
         return [placed[number] for number in range(len(placed))]
 
-    def _specs(self, layouts: Sequence[Layout]) -> list[DTensorSpec]:
+    def _specs(self, layouts: Sequence[Placements]) -> list[DTensorSpec]:
         tensors = self._tensors
         return [make_spec(self.mesh, p, t.meta) for p, t in zip(layouts, tensors, strict=True)]
 
@@ -144,17 +143,17 @@ class Given:
         """A spec for each tensor, as the walk counts them."""
         return self._specs([(Replicate(),) * self.mesh.ndim] * len(self._tensors))
 
-    def question(self, rule: Rule, layouts: Sequence[Layout] | None = None) -> Question:
+    def question(self, rule: Rule, layouts: Sequence[Placements] | None = None) -> Question:
         """The question with these layouts of the operands; None: all replicated."""
         return self._asked(self.schema_with(layouts), rule)
 
-    def schema_with(self, layouts: Sequence[Layout] | None = None) -> OpSchema:
+    def schema_with(self, layouts: Sequence[Placements] | None = None) -> OpSchema:
         """The op's schema with these layouts of the operands; None: all replicated."""
         specs = self.replicated_specs() if layouts is None else self._specs(self.in_walk(layouts))
         return self.schema(specs)
 
 
-def _read_tensor(item: Any, mesh: DeviceMesh, where: str) -> tuple[TensorMeta, Layout | None]:
+def _read_tensor(item: Any, mesh: DeviceMesh, where: str) -> tuple[TensorMeta, Placements | None]:
     if isinstance(item, TensorMeta):
         return item, None
     if isinstance(item, DTensor):

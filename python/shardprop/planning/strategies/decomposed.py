@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..._torch import OpSchema, Placement, Replicate, Shard, StridedShard
-from ...model.specs import make_spec
-from .call_template import Given, Layout
+from ..._torch import OpSchema, Placement, Replicate, Shard, StridedShard, make_spec
+from ...model.placements import Placements
+from .call_template import Given
 
 __all__ = ["schema_of_sources"]
 
 
-def schema_of_sources(given: Given, sources: Sequence[Sequence[Layout]], strided: bool) -> OpSchema:
+def schema_of_sources(
+    given: Given, sources: Sequence[Sequence[Placements]], strided: bool
+) -> OpSchema:
     """A call whose operands have any of the placements of their sources.
 
     A decomposition is tried with the placements that operands have on whichever mesh dim, each by

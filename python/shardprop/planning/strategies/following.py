@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from ... import _core
 from ..._torch import Replicate
 from ...errors import ShardpropError
+from ...model.placements import Placements
 from ...model.question import NoStrategyError, Question
 from ...rules.follow_rule import Candidate
 from ...rules.rule import Rule
-from .call_template import Given, Layout
+from .call_template import Given
 from .numbered import Numbered, numbered
 
 __all__ = ["combinations", "follow_sources"]
@@ -21,7 +22,7 @@ _MOST_COMBINATIONS = 4096
 
 
 def follow_sources(
-    given: Given, rule: Rule, sources: Sequence[Sequence[Layout]], outputs: int
+    given: Given, rule: Rule, sources: Sequence[Sequence[Placements]], outputs: int
 ) -> Numbered:
     """What the rule makes of every combination of the sources and then of replicated operands, each
     result once.
@@ -29,7 +30,7 @@ def follow_sources(
     Raises:
         ShardpropError: it makes nothing of any of them; the message says why of the last.
     """
-    rows: list[list[Layout | None]] = []
+    rows: list[list[Placements | None]] = []
     why: object = None
     for combination in combinations(given, sources):
         question = given.question(rule, combination)
@@ -46,7 +47,9 @@ def follow_sources(
     return numbered(rows, outputs)
 
 
-def combinations(given: Given, sources: Sequence[Sequence[Layout]]) -> Iterator[Sequence[Layout]]:
+def combinations(
+    given: Given, sources: Sequence[Sequence[Placements]]
+) -> Iterator[Sequence[Placements]]:
     """Layouts of all operands.
 
     Where they are too many, every source of one operand with the others like it (in so far as they
@@ -65,8 +68,8 @@ def combinations(given: Given, sources: Sequence[Sequence[Layout]]) -> Iterator[
 
 
 def _row(
-    question: Question, candidate: Candidate, combination: Sequence[Layout], outputs: int
-) -> list[Layout | None]:
+    question: Question, candidate: Candidate, combination: Sequence[Placements], outputs: int
+) -> list[Placements | None]:
     """Layouts of outputs and operands; keyword arguments, which no rule moves, as they are."""
     of_outputs = list(candidate.outputs)
     if len(of_outputs) == 1:

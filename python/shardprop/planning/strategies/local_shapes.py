@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._torch import Shard, StridedShard
-from .call_template import Layout
+from ...model.placements import Placements
 
 __all__ = ["largest_shard", "largest_shards"]
 
 
 def largest_shards(
-    shape: Sequence[int], mesh_shape: Sequence[int], layouts: Sequence[Layout]
+    shape: Sequence[int], mesh_shape: Sequence[int], layouts: Sequence[Placements]
 ) -> NDArray[np.int64]:
     """Shapes [layouts, tensor dims]."""
     shapes = np.empty((len(layouts), len(shape)), np.int64)
@@ -24,7 +24,7 @@ def largest_shards(
 
 
 def largest_shard(
-    shape: Sequence[int], mesh_shape: Sequence[int], layout: Layout
+    shape: Sequence[int], mesh_shape: Sequence[int], layout: Placements
 ) -> tuple[int, ...]:
     """Per tensor dim the most elements that a rank holds; mesh dims cut from left to right."""
     held = [{int(size)} for size in shape]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .call_template import Layout
+from ...model.placements import Placements
 from .layout_table import LayoutTable
 
 __all__ = ["Numbered", "numbered"]
@@ -26,10 +26,10 @@ class Numbered(NamedTuple):
 
     table: NDArray[np.int32]
     outputs: int
-    layouts: list[Layout]
+    layouts: list[Placements]
 
 
-def numbered(rows: Iterable[Sequence[Layout | None]], outputs: int) -> Numbered:
+def numbered(rows: Iterable[Sequence[Placements | None]], outputs: int) -> Numbered:
     """Strategies by the layouts of outputs and operands, each strategy once."""
     layouts = LayoutTable()
     found = dict.fromkeys(

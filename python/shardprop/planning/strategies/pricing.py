@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
-from ..._torch import DeviceMesh, DTensorSpec, TensorMeta
+from ..._torch import DeviceMesh, DTensorSpec, TensorMeta, make_spec
 from ...errors import ShardpropError
-from ...model.specs import make_spec
+from ...model.placements import Placements
 from ...propagation.policy_settings import planner_for_plans
 from ...redistribution.optimal_planner import ExactPlanner
-from .call_template import Layout
 
 __all__ = ["Pricer", "pricer_of"]
 
@@ -28,8 +27,8 @@ class Pricer(Protocol):
         self,
         meta: TensorMeta,
         mesh: DeviceMesh,
-        sources: Sequence[Layout],
-        wanted: Sequence[Layout],
+        sources: Sequence[Placements],
+        wanted: Sequence[Placements],
     ) -> NDArray[np.float64]:
         """Microseconds [wanted, sources]; ``inf`` where there is no way."""
 
@@ -42,8 +41,8 @@ class _ByPlanner:
         self,
         meta: TensorMeta,
         mesh: DeviceMesh,
-        sources: Sequence[Layout],
-        wanted: Sequence[Layout],
+        sources: Sequence[Placements],
+        wanted: Sequence[Placements],
     ) -> NDArray[np.float64]:
         try:
             return self._planner.prices(meta, mesh, sources, wanted)
@@ -58,14 +57,14 @@ class _ByFunction:
 
     def __init__(self, price: Callable[[DTensorSpec, DTensorSpec], float]) -> None:
         self._price = price
-        self._known: dict[tuple[TensorMeta, Layout, Layout], float] = {}
+        self._known: dict[tuple[TensorMeta, Placements, Placements], float] = {}
 
     def table(
         self,
         meta: TensorMeta,
         mesh: DeviceMesh,
-        sources: Sequence[Layout],
-        wanted: Sequence[Layout],
+        sources: Sequence[Placements],
+        wanted: Sequence[Placements],
     ) -> NDArray[np.float64]:
         prices = np.empty((len(wanted), len(sources)), np.float64)
         for (row, target), (column, source) in itertools.product(
@@ -74,7 +73,9 @@ class _ByFunction:
             prices[row, column] = self._of_pair(meta, mesh, source, target)
         return prices
 
-    def _of_pair(self, meta: TensorMeta, mesh: DeviceMesh, source: Layout, target: Layout) -> float:
+    def _of_pair(
+        self, meta: TensorMeta, mesh: DeviceMesh, source: Placements, target: Placements
+    ) -> float:
         key = meta, source, target
         known = self._known.get(key)
         if known is None:

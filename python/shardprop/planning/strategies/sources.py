@@ -15,12 +15,14 @@ from ..._torch import (
     Shard,
     StridedShard,
     TensorMeta,
+    is_partial,
+    is_strided,
+    make_spec,
 )
 from ...errors import ShardpropError
-from ...model.placements import is_partial, is_strided
+from ...model.placements import Placements
 from ...model.spec_checks import refuse_mixed_partials
-from ...model.specs import make_spec
-from .call_template import Given, Layout, refuse_order
+from .call_template import Given, refuse_order
 
 __all__ = ["check_count", "kinds_among", "read_sources"]
 
@@ -28,7 +30,7 @@ __all__ = ["check_count", "kinds_among", "read_sources"]
 _MOST_PLAIN_LAYOUTS = 4096
 
 
-def read_sources(given: Given, sources: Any) -> list[list[Layout]]:
+def read_sources(given: Given, sources: Any) -> list[list[Placements]]:
     """Per operand its layouts.
 
     Raises:
@@ -59,8 +61,8 @@ def check_count(op: OpOverload, sources: Any, operands: int) -> None:
 
 
 def _of_operand(
-    where: str, mesh: DeviceMesh, meta: TensorMeta, own: Layout | None, asked: Any
-) -> list[Layout]:
+    where: str, mesh: DeviceMesh, meta: TensorMeta, own: Placements | None, asked: Any
+) -> list[Placements]:
     if asked is None:
         if own is None:
             return _all_plain(where, mesh, len(meta.shape))
@@ -74,7 +76,7 @@ def _of_operand(
     return [_layout(where, i, mesh, mesh_dims, meta, x, known) for i, x in enumerate(asked)]
 
 
-def _all_plain(where: str, mesh: DeviceMesh, tensor_dims: int) -> list[Layout]:
+def _all_plain(where: str, mesh: DeviceMesh, tensor_dims: int) -> list[Placements]:
     if (tensor_dims + 1) ** mesh.ndim > _MOST_PLAIN_LAYOUTS:
         raise ShardpropError(
             f"{where}: Expected layouts, got None: there are {(tensor_dims + 1) ** mesh.ndim} "
@@ -92,7 +94,7 @@ def _layout(
     meta: TensorMeta,
     asked: Any,
     known: set[Placement],
-) -> Layout:
+) -> Placements:
     """The layout; `known` are placements that were found to be good, which Python takes its time to
     find out."""
     where = f"{of}[{index}]"
@@ -131,7 +133,7 @@ def _check_placement(where: str, meta: TensorMeta, mesh_dim: int, placement: Any
         )
 
 
-def kinds_among(sources: Sequence[Sequence[Layout]], strided: bool) -> list[int]:
+def kinds_among(sources: Sequence[Sequence[Placements]], strided: bool) -> list[int]:
     """What placeholders are filled with: 0 for a plain shard, which always is one of them, and the
     split factors that occur, the least first."""
     layouts = itertools.chain(*sources)

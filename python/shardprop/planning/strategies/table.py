@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..._torch import DeviceMesh, OpOverload, TensorMeta
 from ...errors import ShardpropError
-from .call_template import Layout
+from ...model.placements import Placements
 from .layout_table import LayoutTable
 from .local_shapes import largest_shards
 from .pricing import Pricer
@@ -30,8 +30,8 @@ class Strategy(NamedTuple):
         operands: Per operand the layout it is wanted in.
     """
 
-    outputs: tuple[Layout | None, ...]
-    operands: tuple[Layout, ...]
+    outputs: tuple[Placements | None, ...]
+    operands: tuple[Placements, ...]
 
 
 class Strategies:
@@ -190,5 +190,5 @@ class Strategies:
             shapes = np.concatenate([np.zeros((1, len(meta.shape)), np.int64), shapes])
         return shapes[classes.reshape(-1)]
 
-    def _decoded(self, numbers: Numbers) -> list[Layout]:
+    def _decoded(self, numbers: Numbers) -> list[Placements]:
         return [self.layouts[i] for i in numbers.tolist()]

@@ -26,10 +26,10 @@ from ..core_call import choose
 from .lookup import Outputs, RowTable
 from .program import Call, Declined, Program, Ref, refs
 
-__all__ = ["ByRows", "Layout", "Layouts", "NotPlain", "recorded"]
+__all__ = ["ByRows", "DimLayout", "DimLayouts", "NotPlain", "recorded"]
 
 
-class Layout(NamedTuple):
+class DimLayout(NamedTuple):
     """What a value has on the one mesh dim.
 
     Attributes:
@@ -43,7 +43,7 @@ class Layout(NamedTuple):
 
 
 # Per output its layout, None for one without a spec.
-Layouts = tuple[Layout | None, ...]
+DimLayouts = tuple[DimLayout | None, ...]
 
 
 class NotPlain(Exception):
@@ -103,7 +103,7 @@ class ByRows:
         # torch's rewrites of arguments may fail, so they have to be made.
         self._rewritten = op_facts(call.op).rewrites_arguments
 
-    def from_table(self, layouts: dict[int, Layout]) -> tuple[Layouts | None] | None:
+    def from_table(self, layouts: dict[int, DimLayout]) -> tuple[DimLayouts | None] | None:
         """The outputs' layouts (None if an input has to move), if a look into the rows tells."""
         if self.rule is None or self._keyword or self._rewritten:
             return None
@@ -120,8 +120,8 @@ class ByRows:
         return (None if outputs is None else _layouts(self._call, outputs),)
 
     def from_engine(
-        self, schema: OpSchema, layouts: dict[int, Layout], rule: _RowsOnce | DecompositionRule
-    ) -> Layouts | None:
+        self, schema: OpSchema, layouts: dict[int, DimLayout], rule: _RowsOnce | DecompositionRule
+    ) -> DimLayouts | None:
         """The outputs' layouts by the engine's choice among the rows; None if an input moves.
 
         Raises:
@@ -168,7 +168,7 @@ def _operands(items: Iterable[Any], pytree: bool) -> tuple[int, ...]:
     return tuple(item.value for item in items if isinstance(item, Ref))
 
 
-def _layouts(call: Call, outputs: Outputs) -> Layouts:
+def _layouts(call: Call, outputs: Outputs) -> DimLayouts:
     """What torch hangs on the tensors that are returned, for one placement (or several)."""
     facts = op_facts(call.op)
     if not outputs or not facts.returns_tensors:
@@ -179,10 +179,10 @@ def _layouts(call: Call, outputs: Outputs) -> Layouts:
     one_spec = len(outputs) == 1 and not facts.returns_tuple and not listed
     if one_spec != isinstance(call.meta, TensorMeta) or len(outputs) != len(call.outputs):
         raise NotPlain
-    return tuple(None if p is None else Layout(p, None) for p in outputs)
+    return tuple(None if p is None else DimLayout(p, None) for p in outputs)
 
 
-def recorded(call: Call, schema: OpSchema, sharding: OutputSharding) -> Layouts | None:
+def recorded(call: Call, schema: OpSchema, sharding: OutputSharding) -> DimLayouts | None:
     """What torch hangs on the tensors that are returned, for a whole decision; None if an input
     has to move."""
     wanted = sharding.redistribute_schema
@@ -203,7 +203,7 @@ def recorded(call: Call, schema: OpSchema, sharding: OutputSharding) -> Layouts 
     return (None,) * count
 
 
-def _layout(spec: DTensorSpec) -> Layout:
+def _layout(spec: DTensorSpec) -> DimLayout:
     placement = spec.placements[0]
     strided = isinstance(placement, StridedShard)
-    return Layout(placement, spec.use_strided_shard_as_shard_order if strided else None)
+    return DimLayout(placement, spec.use_strided_shard_as_shard_order if strided else None)

@@ -28,7 +28,7 @@ import torch
 
 from ..._torch import OpOverload, Partial, Placement, Shard, StridedShard, TensorMeta
 from ...model.op_traits import op_facts
-from .by_rows import Layout
+from .by_rows import DimLayout
 from .program import Call, Declined, Program
 
 __all__ = ["is_factory", "is_random", "runs_alike"]
@@ -67,7 +67,7 @@ def is_random(program: Program) -> bool:
 
 def runs_alike(
     program: Program,
-    layouts: Sequence[Layout | None],
+    layouts: Sequence[DimLayout | None],
     retrace: Callable[[Sequence[torch.Size]], Program],
     rewritten: bool,
 ) -> bool:

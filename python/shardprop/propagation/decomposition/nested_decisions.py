@@ -22,7 +22,7 @@ from ...errors import RefusedPlacementError
 from ...model.question import NoStrategyError, OutputMeta
 from ...rules import torch_registry
 from ...rules.rule import DecompositionRule
-from .by_rows import ByRows, Layout, Layouts, NotPlain, recorded
+from .by_rows import ByRows, DimLayout, DimLayouts, NotPlain, recorded
 from .program import Call, Declined, OrderMatters, Program, Refused, fill
 
 __all__ = ["Inner"]
@@ -62,11 +62,11 @@ class Inner:
         self._decompose = decompose
         self._factories = factories
         self._by_rows: dict[int, ByRows | None] = {}
-        self._specs: dict[tuple[int, Layout], DTensorSpec] = {}
-        self._history: dict[OpSchema, Layouts | None] | None = {} if in_order else None
-        self._known: dict[tuple[int, tuple[Layout, ...]], Layouts | None] = {}
+        self._specs: dict[tuple[int, DimLayout], DTensorSpec] = {}
+        self._history: dict[OpSchema, DimLayouts | None] | None = {} if in_order else None
+        self._known: dict[tuple[int, tuple[DimLayout, ...]], DimLayouts | None] = {}
 
-    def outputs(self, index: int, inputs: tuple[Layout, ...]) -> Layouts | None:
+    def outputs(self, index: int, inputs: tuple[DimLayout, ...]) -> DimLayouts | None:
         """Layouts of the outputs of call `index`; None if an input would have to move.
 
         Raises:
@@ -77,7 +77,7 @@ class Inner:
             self._known[key] = self._ask(index, inputs)
         return self._known[key]
 
-    def _ask(self, index: int, inputs: tuple[Layout, ...]) -> Layouts | None:
+    def _ask(self, index: int, inputs: tuple[DimLayout, ...]) -> DimLayouts | None:
         call = self._program.calls[index]
         if call.is_factory:
             return self._of_factory(call)
@@ -92,13 +92,13 @@ class Inner:
                 return None
             raise Declined(f"{call.op}: {error}") from error
 
-    def _of_factory(self, call: Call) -> Layouts:
+    def _of_factory(self, call: Call) -> DimLayouts:
         if not self._factories:
             raise Refused(f"{call.op} without a tensor among its arguments")
         self.beyond_torch = True
-        return (Layout(Replicate(), None),)
+        return (DimLayout(Replicate(), None),)
 
-    def _decision(self, index: int, call: Call, layouts: dict[int, Layout]) -> Layouts | None:
+    def _decision(self, index: int, call: Call, layouts: dict[int, DimLayout]) -> DimLayouts | None:
         if self._history is not None:
             schema = self._schema(call, layouts)
             if schema not in self._history:
@@ -113,8 +113,8 @@ class Inner:
         return self._fresh(call, by_rows, self._schema(call, layouts), layouts)
 
     def _fresh(
-        self, call: Call, by_rows: ByRows | None, schema: OpSchema, layouts: dict[int, Layout]
-    ) -> Layouts | None:
+        self, call: Call, by_rows: ByRows | None, schema: OpSchema, layouts: dict[int, DimLayout]
+    ) -> DimLayouts | None:
         if by_rows is not None:
             try:
                 rows = by_rows.rule or self._rows_of_decomposed(schema)
@@ -140,13 +140,13 @@ class Inner:
         self.beyond_torch |= found.refused_by_torch
         return found
 
-    def _schema(self, call: Call, layouts: dict[int, Layout]) -> OpSchema:
+    def _schema(self, call: Call, layouts: dict[int, DimLayout]) -> OpSchema:
         specs = {value: self._spec(value, layout) for value, layout in layouts.items()}
         args = tuple(fill(arg, lambda ref: specs[ref.value]) for arg in call.args)
         kwargs = {k: fill(arg, lambda ref: specs[ref.value]) for k, arg in call.kwargs.items()}
         return torch_registry.op_schema(call.op, args, kwargs)
 
-    def _spec(self, value: int, layout: Layout) -> DTensorSpec:
+    def _spec(self, value: int, layout: DimLayout) -> DTensorSpec:
         key = (value, layout)
         if key not in self._specs:
             self._specs[key] = DTensorSpec(

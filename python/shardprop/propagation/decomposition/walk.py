@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..._torch import Placement
-from .by_rows import Layout, Layouts
+from .by_rows import DimLayout, DimLayouts
 from .program import Declined, Program
 
 __all__ = ["Passed", "walk"]
@@ -29,10 +29,10 @@ class Passed(NamedTuple):
     """
 
     place: tuple[int, ...]
-    layouts: list[Layout | None]
+    layouts: list[DimLayout | None]
 
 
-Outputs = Callable[[int, tuple[Layout, ...]], Layouts | None]
+Outputs = Callable[[int, tuple[DimLayout, ...]], DimLayouts | None]
 
 
 class _Walk:
@@ -44,10 +44,10 @@ class _Walk:
         in_order: bool,
     ) -> None:
         self._program = program
-        self._options = [[Layout(p, None) for p in placements] for placements in options]
+        self._options = [[DimLayout(p, None) for p in placements] for placements in options]
         self._outputs = outputs
         self._first_uses = program.first_uses(in_order)
-        self._layouts: list[Layout | None] = [None] * len(program.metas)
+        self._layouts: list[DimLayout | None] = [None] * len(program.metas)
         self._chosen = [0] * program.operands
         self.passed: list[Passed] = []
 
@@ -105,7 +105,7 @@ def walk(
     Args:
         program: The decomposition.
         options: Per operand the placements to try.
-        outputs: Layouts of a call's outputs for layouts of its inputs; None if one has to move.
+        outputs: DimLayouts of a call's outputs for layouts of its inputs; None if one has to move.
         in_order: Ask `outputs` in the order in which torch does, which costs some pruning.
 
     Raises:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 
 from ... import _core
-from ..._torch import DTensorSpec, Partial, StridedShard
-from ...model.placements import is_shard
+from ..._torch import DTensorSpec, Partial, StridedShard, is_shard
 from ...model.question import Question
 from ..follow_rule import REPLICATE, Candidate, FollowRule
 from .reductions import is_even

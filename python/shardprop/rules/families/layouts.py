@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 
 from ... import _core
-from ..._torch import DTensorSpec, OpOverload, Partial, Placement
+from ..._torch import DTensorSpec, OpOverload, Partial, Placement, is_shard
 from ...errors import RefusedPlacementError
-from ...model.placements import is_shard
+from ...model.placements import Placements
 from ...model.question import Question
-from ..follow_rule import REPLICATE, Axes, Axis, Candidate, FollowRule, Placements, unary
+from ..follow_rule import REPLICATE, Axes, Axis, Candidate, FollowRule, unary
 from .pending import stands_for_itself
 
 __all__ = ["RULES"]

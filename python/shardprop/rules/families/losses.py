@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 
 from ... import _core, _torch
-from ..._torch import DTensorSpec, Partial, Placement
-from ...model.placements import is_shard
+from ..._torch import DTensorSpec, Partial, Placement, is_shard
 from ...model.question import Question
 from ..follow_rule import (
     REPLICATE,

@@ -7,8 +7,9 @@ import math
 import torch
 
 from ..._torch import Partial
+from ...model.question import Question
 
-__all__ = ["passes_conversion", "stands_for_itself"]
+__all__ = ["partials_pass_conversion", "passes_conversion", "stands_for_itself"]
 
 _EQUAL_PARTS_REDUCE_TO_ONE = frozenset(("avg", "max", "min", "band", "bor"))
 
@@ -25,6 +26,17 @@ def passes_conversion(reduce_op: str, source: torch.dtype, to: torch.dtype) -> b
         return reduce_op in ("sum", "avg")  # the real part of a product takes both
     is_truncated = source.is_floating_point and not (to.is_floating_point or to.is_complex)
     return not is_truncated or reduce_op in ("max", "min")
+
+
+def partials_pass_conversion(question: Question) -> bool:
+    """May what is pending in a list of tensors pass the conversion to the output's dtype?"""
+    to = getattr(question.meta, "dtype", None)
+    return to is None or all(
+        passes_conversion(p.reduce_op, spec.tensor_meta.dtype, to)
+        for spec in question.args[0]
+        for p in spec.placements
+        if isinstance(p, Partial)
+    )
 
 
 def stands_for_itself(partial: Partial, dtype: torch.dtype, value: float | None = None) -> bool:

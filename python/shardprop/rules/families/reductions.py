@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from ... import _core, _torch
-from ..._torch import DTensorSpec, Partial, Placement, StridedShard, TensorMeta
-from ...model.placements import is_shard
+from ..._torch import DTensorSpec, Partial, Placement, StridedShard, TensorMeta, is_shard
 from ...model.question import Question
 from ..follow_rule import Axes, Axis, FollowRule, argument, normal_dim, unary
 from .pending import passes_conversion

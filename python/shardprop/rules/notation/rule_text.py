@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import _core, _torch
-from ..._torch import OpOverload, Partial, Placement, Replicate
+from ..._torch import OpOverload, Partial, Replicate
 from ...errors import ShardpropError
-from ..placeholder import ShardingPlaceholder
+from ..placeholder import Row, ShardingPlaceholder
 from .schema_binding import Binding, bind_to_schema
 
 __all__ = ["Notation"]
-
-Row = list[Placement | _torch.ShardingPlaceholder | None]
 
 
 class _Cells(dict[Any, Any]):
@@ -93,7 +91,7 @@ class Notation:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         outputs: Sequence[Any] | None = None,
-    ) -> list[Row]:
+    ) -> Sequence[Row]:
         """What a mesh dim may do: outputs, then operands; the all-Replicate row is understood.
 
         Args:

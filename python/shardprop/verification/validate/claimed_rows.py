@@ -19,10 +19,10 @@ from ..._torch import (
     Placement,
     ShardingPlaceholder,
     TensorMeta,
+    is_shard,
+    make_spec,
 )
 from ...model.op_traits import op_facts
-from ...model.placements import is_shard
-from ...model.specs import make_spec
 from ...propagation.propagator import propagate_sharding
 from ...propagation.route import Who, route_of
 from ...rules import torch_registry

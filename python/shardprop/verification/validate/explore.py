@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from ..._torch import Placement, Replicate
-from ...model.placements import is_shard
+from ..._torch import Placement, Replicate, is_shard
 from .calls import Call
 from .candidates import REPLICATE, Combinations, all_output_placements, output_placements
 from .compare import is_rounded

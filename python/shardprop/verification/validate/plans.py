@@ -20,8 +20,7 @@ from contextlib import contextmanager
 import torch
 
 from ... import _torch
-from ..._torch import DeviceMesh, DTensor, Partial, Placement
-from ...model.placements import is_shard
+from ..._torch import DeviceMesh, DTensor, Partial, Placement, is_shard
 from .candidates import REPLICATE, shard
 from .compare import difference, largest
 from .meshes import ensure_process_group

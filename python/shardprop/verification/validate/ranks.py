@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ..._torch import Placement, Replicate, Shard
-from ...model.placements import is_partial, is_shard
+from ..._torch import Placement, Replicate, Shard, is_partial, is_shard
 from .compare import difference, largest
 from .partials import Untestable, parts, reduced
 

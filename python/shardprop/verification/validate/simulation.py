@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from ..._torch import Partial, Placement, Replicate
-from ...model.placements import is_partial, is_shard
+from ..._torch import Partial, Placement, Replicate, is_partial, is_shard
 from .compare import difference, is_rounded, largest
 from .execution import Executable, Outcome, expected_of
 from .partials import Untestable

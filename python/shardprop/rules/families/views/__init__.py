@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ...._torch import DataDependentError, DTensorSpec, OpOverload, Partial, Placement
+from ...._torch import DataDependentError, DTensorSpec, OpOverload, Partial, Placement, is_shard
 from ....errors import ShardpropError
-from ....model.placements import is_shard
 from ....model.question import NoStrategyError, Question
 from ....support.cache import BoundedMap
 from ...follow_rule import REPLICATE, Candidate, FollowRule

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...._torch import Placement, Replicate, Shard, StridedShard
+from ....model.placements import Placements
 from .carry import carry, shard_on
 from .declined import Declined
 from .dim_map import DimMap, Shape
 from .settle import Settled
 from .shards import NOT_SHARDED, Shards
 
-__all__ = ["Placements", "follow"]
-
-Placements = tuple[Placement, ...]
+__all__ = ["follow"]
 
 _REPLICATE = Replicate()
 

@@ -1,0 +1,105 @@
+"""The processes of a calibration: those of torchrun, or local ones that are started here."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+from ... import _torch
+from ...cost.calibration import Calibration, calibrate
+from ...cost.topology import Group, Topology
+from ...support.progress import progress
+from .report import publish
+from .request import Request, is_under_torchrun
+
+__all__ = ["run"]
+
+
+def run(request: Request) -> None:
+    """Calibrate; rank 0 prints and writes.
+
+    Raises:
+        Exception: whatever a process raised.
+    """
+    if is_under_torchrun():
+        _run_rank(request, "env://", int(os.environ["RANK"]))
+        return
+    with tempfile.TemporaryDirectory(prefix="shardprop-calibrate-") as folder:
+        # torch documents spawn but gives it neither types nor a place in __all__.
+        mp.spawn(  # type: ignore[attr-defined, no-untyped-call]
+            _started, (request, folder), nprocs=request.ranks
+        )
+
+
+def _started(rank: int, request: Request, folder: str) -> None:
+    # The processes share the cores of one machine; more threads each would only fight.
+    torch.set_num_threads(1)
+    # The file rendezvous needs no free port; gloo still connects over the loopback device.
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    os.environ["LOCAL_RANK"] = str(rank)
+    _run_rank(request, f"file://{folder}/store", rank)
+
+
+def _run_rank(request: Request, init_method: str, rank: int) -> None:
+    if request.device == "cuda":
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    dist.init_process_group(
+        "nccl" if request.device == "cuda" else "gloo",
+        init_method=init_method,
+        rank=rank,
+        world_size=request.ranks,
+    )
+    try:
+        # torch's advice that its all-to-all over gloo is made of an all-gather: it is measured so.
+        logging.getLogger("torch.distributed.tensor").setLevel(logging.ERROR)
+        found = _calibrated(request)
+        if rank == 0:
+            publish(found, request)
+        dist.barrier()  # nobody leaves before rank 0 is done
+    finally:
+        dist.destroy_process_group()
+
+
+def _calibrated(request: Request) -> Calibration:
+    # torch flattens meshes with names only.
+    names = request.names or tuple(f"dim{dim}" for dim in range(len(request.shape)))
+    mesh = init_device_mesh(request.device, request.shape, mesh_dim_names=names)
+    if request.flatten:
+        _flatten_all(mesh, names)
+    settings = request.settings
+    with _progress(settings.warmups + settings.repetitions) as begin:
+        found = calibrate(mesh, settings, begin)
+    if request.names is None:
+        return replace(found, topology=_by_index(found.topology, names))
+    return found
+
+
+def _progress(rounds: int) -> AbstractContextManager[Callable[[str], None]]:
+    """A bar, on one rank."""
+    return progress(rounds) if dist.get_rank() == 0 else nullcontext(lambda _: None)
+
+
+def _flatten_all(mesh: DeviceMesh, names: tuple[str, ...]) -> None:
+    active = [name for dim, name in enumerate(names) if mesh.size(dim) > 1]
+    for count in range(2, len(active) + 1):
+        for several in itertools.combinations(active, count):
+            _torch.flatten_mesh(mesh[several] if len(several) < len(names) else mesh)
+
+
+def _by_index(topology: Topology, names: tuple[str, ...]) -> Topology:
+    """With indices in the place of names that the user has not given."""
+    groups = tuple(
+        Group(tuple(names.index(str(dim)) for dim in group.mesh_dims), group.links)
+        for group in topology.groups
+    )
+    return replace(topology, groups=groups)

@@ -1,0 +1,64 @@
+"""What is shown of a calibration."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.table import Table
+
+from ...cost.calibration import Calibration, Fitted
+from ...support.console import console_for_tables
+from ..common import print_json
+from .request import Request
+
+__all__ = ["publish"]
+
+
+def publish(found: Calibration, request: Request) -> None:
+    """Print it, and then write the topology if a file is asked for: what is measured is seen.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    if request.as_json:
+        print_json(found.to_json())
+    else:
+        _print(found, request.names)
+    if request.output is not None:
+        found.topology.save(request.output)
+        print(f"Written to {request.output}", file=sys.stderr)
+
+
+def _print(found: Calibration, names: tuple[str, ...] | None) -> None:
+    console = console_for_tables()
+    console.print(f"{found.topology.name}: {', '.join(found.topology.sources)}", markup=False)
+    console.print(_table(found, names))
+    console.print(
+        "Error: |predicted - measured| / measured, over the sizes. Fixed: at no bytes, the "
+        "launch included.",
+        markup=False,
+    )
+
+
+def _table(found: Calibration, names: tuple[str, ...] | None) -> Table:
+    table = Table(box=None)
+    table.add_column("mesh dims")
+    table.add_column("what")
+    for heading in ("ranks", "fixed us", "GB/s", "median error", "worst error"):
+        table.add_column(heading, justify="right")
+    for one in found.fitted:
+        table.add_row(*_cells(one, names))
+    return table
+
+
+def _cells(one: Fitted, names: tuple[str, ...] | None) -> tuple[str, ...]:
+    fit = one.fit
+    return (
+        ", ".join(names[dim] if names else str(dim) for dim in one.mesh_dims) or "local",
+        one.what,
+        str(one.ranks),
+        f"{fit.fixed_us:.1f}",
+        f"{1e-3 / fit.us_per_byte:.3f}" if fit.us_per_byte else "not seen",
+        f"{fit.median_error:.0%}",
+        f"{fit.max_error:.0%}",
+    )

@@ -1,0 +1,44 @@
+"""The pages hang together: all are in the site's navigation and in its index, and links lead
+somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ..checkout import ROOT
+
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+WRITTEN = [*PAGES, ROOT / "README.md", ROOT / "CHANGELOG.md"]
+
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+
+
+def _anchors(page: Path) -> set[str]:
+    """The headings of a page as GitHub and mkdocs name them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {words.strip().replace(" ", "-") for words in plain}
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for link in _LINK.findall(_CODE.sub("", page.read_text())):
+        if link.startswith(("http://", "https://")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_page_is_in_the_navigation_and_in_the_index() -> None:
+    in_navigation = set(re.findall(r"([\w-]+\.md)", (ROOT / "mkdocs.yml").read_text()))
+    assert in_navigation == {page.name for page in PAGES}
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs" / "index.md").read_text()))
+    assert linked | {"index.md"} == {page.name for page in PAGES}
