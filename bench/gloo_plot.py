@@ -1,4 +1,4 @@
-"""A picture of predicted and measured times; needs matplotlib (``pip install '.[plot]'``)."""
+"""A picture of predicted and measured times; needs matplotlib (``pip install matplotlib``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .gloo_report import of_kinds, rank_correlation
 try:
     import matplotlib
 except ImportError:
-    raise SystemExit("Expected matplotlib for --plot, got none: pip install '.[plot]'") from None
+    raise SystemExit("Expected matplotlib for --plot, got none: pip install matplotlib") from None
 
 matplotlib.use("Agg")
 from matplotlib import pyplot

@@ -134,7 +134,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=9)
     parser.add_argument("--from", dest="source", type=Path, help="report on a file of --json")
     parser.add_argument("--json", type=Path, help="write all measurements")
-    parser.add_argument("--plot", type=Path, help="write a picture (pip install '.[plot]')")
+    parser.add_argument("--plot", type=Path, help="write a picture (pip install matplotlib)")
     parser.add_argument("--write", type=Path, help="put the table into a file with markers")
     return parser.parse_args()
 

@@ -1,19 +1,17 @@
-"""Draws the pictures of docs/decisions.md with shardprop's own plots.
+"""Draws the pictures of docs/decisions.md and docs/pictures.md.
 
     python tools/doc_pictures.py [FOLDER]
 
-They belong to the operands of the page's example, which is read from the page.
+They belong to the examples of the pages, which are read from them.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
 import torch
 
 import shardprop
@@ -22,13 +20,10 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 def main() -> None:
-    """Writes the three pictures."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS / "img"
-    source = re.search(r"```python\n(.*?)```", (DOCS / "decisions.md").read_text(), re.DOTALL)
-    if source is None:
-        raise SystemExit("Expected a block of Python in docs/decisions.md, got none.")
+    """Writes the six pictures."""
+    os.chdir(sys.argv[1] if len(sys.argv) > 1 else DOCS / "img")
     names: dict = {}
-    exec(source[1].partition("print(")[0], names)
+    exec(blocks_of("decisions.md")[0].partition("print(")[0], names)
     x, weight = names["x"], names["weight"]
     explanation = shardprop.explain(torch.mm, x, weight)
     move = next(each for each in explanation.decision.moves if each.plan)
@@ -37,8 +32,14 @@ def main() -> None:
         "decision_candidates": explanation.plot(),
         "decision_plan": move.plan.plot(),
     }
-    for name, axes in pictures.items():
-        axes.figure.savefig(folder / f"{name}.png", dpi=110)
+    for name, picture in pictures.items():
+        picture.save(f"{name}.svg")
+    exec("\n".join(blocks_of("pictures.md")), {})  # saves its own
+
+
+def blocks_of(page: str) -> list[str]:
+    """The blocks of Python on a page."""
+    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from . import renamed
+from .support.picture import Drawer as _Drawer
+from .support.picture import draw_with as _draw_with
 from .version import __version__ as __version__
 
 __all__ = [
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
     from .cost.topology import CallbackTopology, Topology, TorchTopology, load_topology
     from .errors import ShardpropError
     from .inspection.explanation import Explanation, explain
-    from .inspection.pictures import plot_layout
+    from .inspection.report import plot_layout
     from .inspection.tracing import Trace, trace
     from .model.plan_steps import Layout, Step
     from .planning.strategies import LayoutTable, Strategies, Strategy, strategies
@@ -98,7 +100,7 @@ else:
         "redistribution.optimal_planner": "ExactPlanner",
         "inspection.explanation": "Explanation explain",
         "planning.strategies": "LayoutTable Strategies Strategy strategies",
-        "inspection.pictures": "plot_layout",
+        "inspection.report": "plot_layout",
         "rules.placeholder": "ShardingPlaceholder",
         "model.plan_steps": "Layout Step",
         "propagation.propagator": (
@@ -139,6 +141,14 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
+def _drawer() -> _Drawer:
+    """What `Layout.plot` and `Plan.plot` draw with."""
+    from .inspection import report
+
+    return report
+
+
+_draw_with(_drawer)
 renamed.find_renamed_packages()
 
 if os.environ.get("SHARDPROP") == "1":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,7 +39,7 @@ def explain(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the candidates by cost (.png, .svg, .pdf)."),
+        typer.Option(metavar="FILE", help="Draw the candidates by cost as SVG."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -121,11 +120,9 @@ def _draw(found: Any, file: Path) -> None:
     """Save the picture of the candidates.
 
     Raises:
-        ShardpropError: there is no matplotlib, or the file cannot be written.
+        ShardpropError: the file cannot be written, or is no SVG.
     """
-    os.environ.setdefault("MPLBACKEND", "Agg")  # a command has no window
-    axes = found.plot()
     try:
-        axes.figure.savefig(file, bbox_inches="tight")
-    except (OSError, ValueError) as error:  # no such folder; no such format
-        raise ShardpropError(f"--plot: Expected a file that can be drawn, got {error}.") from None
+        found.plot().save(file)
+    except OSError as error:
+        raise ShardpropError(f"--plot: Expected a file that can be written, got {error}.") from None

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .._torch import Placement
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from ..support.picture import Picture, drawer
 
 __all__ = ["Layout", "Step"]
 
@@ -34,25 +31,19 @@ class Layout:
         *,
         mesh_dim_names: Sequence[str] | None = None,
         dims: Sequence[int] | None = None,
-        ax: Axes | None = None,
-    ) -> Axes:
-        """Which rank holds which block of a tensor; `pictures.plot_layout` says what is drawn.
+    ) -> Picture:
+        """Which rank holds which block of a tensor; `plot_layout` says what is drawn.
 
         Args:
             shape: The shape of the whole tensor.
             mesh_shape: How many ranks there are along each mesh dim.
             mesh_dim_names: One for each mesh dim; None: their numbers.
             dims: The tensor dims to draw, as rows and columns.
-            ax: Where to draw; None: in a new figure.
 
         Raises:
-            ShardpropError: matplotlib is not installed (extra ``plot``), or tensor, mesh and layout
-                do not fit together.
+            ShardpropError: tensor, mesh and layout do not fit together.
         """
-        from ..inspection.pictures.layout_picture import plot_subject
-        from ..inspection.pictures.subject import subject_of_layout
-
-        return plot_subject(subject_of_layout(self, shape, mesh_shape, mesh_dim_names), dims, ax)
+        return drawer().draw_layout(self, shape, mesh_shape, mesh_dim_names, dims)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from .._torch import DTensorSpec, is_shard
 from ..model.plan_steps import Layout, Step
 from .execution import run
 
-__all__ = ["layout_text", "plan_text", "redistribute_with"]
+__all__ = ["layout_of", "layout_text", "plan_text", "redistribute_with"]
 
 PlanOf = Callable[[DTensorSpec, DTensorSpec], Sequence[Step] | None]
 
@@ -62,7 +62,7 @@ def redistribute_with(
             )
 
         def transforms() -> str:
-            return plan_text(steps) if steps else layout_text(_layout(current_spec))
+            return plan_text(steps) if steps else layout_text(layout_of(current_spec))
 
         with _torch.recorded_redistribution(
             local_tensor, current_spec, target_spec, transforms, is_explicit
@@ -73,8 +73,9 @@ def redistribute_with(
     return redistribute_local_tensor
 
 
-def _layout(spec: DTensorSpec) -> Layout:
-    order = tuple((entry.tensor_dim, entry.mesh_dims) for entry in spec.shard_order or ())
+def layout_of(spec: DTensorSpec) -> Layout:
+    """A spec's placements and shard order as they stand in it."""
+    order = tuple((entry.tensor_dim, tuple(entry.mesh_dims)) for entry in spec.shard_order or ())
     return Layout(spec.placements, order)
 
 

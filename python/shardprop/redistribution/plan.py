@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -13,11 +12,9 @@ from .._torch import DTensor, DTensorSpec
 from ..cost.cost_model import COLLECTIVES
 from ..errors import ShardpropError
 from ..model.plan_steps import Step
+from ..support.picture import Picture, drawer
 from .execution import local_shape, run
 from .hook import plan_text
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["Plan"]
 
@@ -86,20 +83,16 @@ class Plan:
             return local_tensor
         return run(self.steps, local_tensor, mesh, self.src.shape)
 
-    def plot(self, *, dims: Sequence[int] | None = None, ax: Axes | None = None) -> Axes:
-        """The layouts it passes through, drawn; `pictures.plot_plan` says how.
+    def plot(self, *, dims: Sequence[int] | None = None) -> Picture:
+        """The layouts it passes through, drawn, with the step between each two and its price.
 
         Args:
             dims: The tensor dims to draw, as rows and columns.
-            ax: Where to draw; None: in a new figure.
 
         Raises:
-            ShardpropError: matplotlib is not installed (extra ``plot``), or `dims` are not of the
-                tensor.
+            ShardpropError: `dims` are not of the tensor.
         """
-        from ..inspection.pictures.plan_picture import plot_plan
-
-        return plot_plan(self, dims=dims, ax=ax)
+        return drawer().plot_plan(self, dims=dims)
 
     def _check(self, local: object) -> None:
         if not isinstance(local, torch.Tensor) or isinstance(local, DTensor):

@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections import Counter
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from time import perf_counter
 from typing import Any
@@ -71,6 +71,20 @@ class Stats:
             lines += [f"{count:,} {head}: {reason}" for reason, count in counts.items()]
         lines.append(f"{self.cache_entries:,} entries in caches, {self.cache_bytes / 1e6:,.1f} MB")
         return "\n".join(lines)
+
+    def since(self, before: Stats) -> Stats:
+        """What was counted after `before`; where counters were reset between, since then. Caches
+        are as they are now."""
+        if before.seconds > self.seconds:
+            return self
+        counted_since: dict[str, Any] = {}
+        for name, now in vars(self).items():
+            then = getattr(before, name)
+            if name != "caches":
+                counted_since[name] = (
+                    dict(Counter(now) - Counter(then)) if isinstance(now, dict) else now - then
+                )
+        return replace(self, **counted_since)
 
     @property
     def cache_entries(self) -> int:

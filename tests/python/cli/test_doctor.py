@@ -46,7 +46,6 @@ CHECKS = {
     "caches",
     "fallbacks",
     "process group",
-    "matplotlib",
     "logging",
 }
 
@@ -272,12 +271,6 @@ def test_what_is_held_for_each_mesh_is_not_full() -> None:
         held = propagator.stats().caches[MeshModels.name]
         assert held.entries == held.capacity > 1
         assert found(state.caches).status is Status.OK
-
-
-def test_extras_that_are_not_there_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state.importlib.util, "find_spec", lambda name: None)
-    findings = {finding.check: finding for finding in state.extras()}
-    assert findings["matplotlib"].advice == "pip install 'shardprop[plot]'"
 
 
 def test_logs_of_each_decision_are_noted(

@@ -42,13 +42,20 @@ def test_prose_is_as_wide_as_columns_says() -> None:
 def test_json_is_the_document_of_an_explanation(policy: tuple[str, ...]) -> None:
     code, values = run_json("explain", *MM, *policy)
     assert code == 0
-    assert values["schema"] == "shardprop/inspection/explanation/1"
+    assert values["schema"] == "shardprop/explanation/1"
 
 
 def test_an_op_without_a_decision_is_explained_and_ends_with_1() -> None:
     code, values = run_json("explain", *NO_DECISION)
     assert code == 1
     assert values["error"]
+
+
+def test_the_candidates_are_drawn_into_a_file(tmp_path: Path) -> None:
+    run("explain", *MM, "--plot", str(tmp_path / "mm.svg"))
+    assert "◀ chosen" in (tmp_path / "mm.svg").read_text(encoding="utf-8")
+    assert "ends in .svg" in refused("explain", *MM, "--plot", str(tmp_path / "mm.png"))
+    assert "can be written" in refused("explain", *MM, "--plot", str(tmp_path / "no" / "mm.svg"))
 
 
 def test_a_rule_of_a_file_is_explained(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
 
 
 def test_files_are_written_beside_the_report(tmp_path: Path) -> None:
-    pytest.importorskip("shardprop.inspection.html_report")
+    pytest.importorskip("shardprop.inspection.report")
     options = ("--fake-ranks", "4", "--html", "a.html", "--json-file", "a.json")
     done = trace(tmp_path, SCRIPT, *options)
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from shardprop import _core
 from shardprop.cost.calibration.workloads import _WORKLOADS
 from shardprop.cost.cost_model import COLLECTIVES
 from shardprop.cost.topology.links import PerCollective
-from shardprop.inspection.pictures.colours import STEP_COLOURS
+from shardprop.inspection.report.colours import STEP_COLOURS
 from shardprop.redistribution.execution import _MOVES
 
 

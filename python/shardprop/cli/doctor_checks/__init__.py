@@ -4,7 +4,7 @@ A program can ask about its own meshes: ``print(examine(meshes=[mesh]))``.
 
 finding     a check's result, a report     examining  all checks, in order
 versions    torch, Python, the extension   hook       who decides for DTensor, and rightly?
-state       caches, logging, extras        groups     process group, flattened meshes
+state       caches, logging                groups     process group, flattened meshes
 """
 
 from .examining import examine

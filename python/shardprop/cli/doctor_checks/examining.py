@@ -63,7 +63,6 @@ def examine(meshes: Sequence[DeviceMesh] | None = None) -> Report:
     look(state.fallbacks)
     look(groups.process_group)
     look(lambda: groups.flattened(known))
-    look(state.extras)
     look(state.logs)
     return Report(tuple(findings))
 

@@ -1,8 +1,7 @@
-"""What this process holds and has been told: caches, logging, extras."""
+"""What this process holds and has been told: caches, logging."""
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 from collections.abc import Iterator
@@ -11,9 +10,7 @@ from ...propagation import propagator
 from ...redistribution.mesh_cost_models import MeshModels
 from .finding import Finding, note, ok
 
-__all__ = ["caches", "extras", "fallbacks", "logs"]
-
-_EXTRAS = {"matplotlib": ("plot", "pictures")}
+__all__ = ["caches", "fallbacks", "logs"]
 
 # Of a cache this full the oldest entries may be going. (What is held for each mesh goes with it.)
 _NEARLY_FULL = 0.95
@@ -54,17 +51,6 @@ def fallbacks() -> Iterator[Finding]:
         f"{sum(counts.values()):,} beside {stats.decisions:,} decisions: {most}",
         "shardprop.stats() has all reasons; shardprop trace has the lines",
     )
-
-
-def extras() -> Iterator[Finding]:
-    """Which optional packages are there?"""
-    for package, (extra, what) in _EXTRAS.items():
-        if importlib.util.find_spec(package) is None:
-            yield note(
-                package, f"not installed, wanted for {what}", f"pip install 'shardprop[{extra}]'"
-            )
-        else:
-            yield ok(package, "installed")
 
 
 def logs() -> Iterator[Finding]:

@@ -20,9 +20,10 @@ from ..._torch import (
 from ...model.placements import Placements
 from ...model.question import Choice, strided_flag
 from ...propagation.answer import moves
+from ..words import dim_names
 from .asking import ExplainedQuestion
 from .model import Advice, Candidate
-from .words import dim_names, place_as, us_text
+from .words import place_as, us_text
 
 __all__ = ["advice_for"]
 

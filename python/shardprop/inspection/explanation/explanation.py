@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from ...errors import ShardpropError
 from ...support.console import counted
+from ...support.picture import Picture
 from .json_form import explanation_json
 from .model import DecisionExplanation
 from .text import decision_text, summary_text
@@ -103,14 +103,12 @@ class Explanation:
         style = "font-family: monospace; white-space: pre; line-height: 1.35; overflow-x: auto"
         return f'<div style="{style}">{escape(self.text())}</div>'
 
-    def plot(self, ax: Any = None) -> Any:
-        """The candidates of the only decision by cost, drawn with matplotlib.
-
-        Args:
-            ax: Where to draw; None: on new axes.
+    def plot(self) -> Picture:
+        """The candidates of the only decision by cost, drawn.
 
         Raises:
-            ShardpropError: there are several decisions, or no matplotlib.
+            ShardpropError: there are several decisions, or one without candidates.
         """
-        pictures = importlib.import_module("..pictures", __package__)
-        return pictures.landscape(self.decision, ax=ax)
+        from ..report import landscape
+
+        return landscape(self.decision)

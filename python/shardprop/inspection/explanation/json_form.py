@@ -23,7 +23,7 @@ from .words import spec_text
 
 __all__ = ["SCHEMA", "decision_json", "explanation_json"]
 
-SCHEMA = "shardprop/inspection/explanation/1"
+SCHEMA = "shardprop/explanation/1"
 
 
 def explanation_json(

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..._torch import DTensorSpec
+from ..words import named_dim
 from .model import Candidate
-from .words import named_dim, us_text
+from .words import us_text
 
 __all__ = ["Field", "reason_for", "stays"]
 

@@ -6,9 +6,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from ...rules.rule import Origin, RuleKind
-from .columns import columns, wrapped
+from ..columns import columns, wrapped
+from ..words import named_dim
 from .model import Candidate, DecisionExplanation, OperandMove, Rejection, Row
-from .words import named_dim, placement_text, placements_text, spec_text, us_text
+from .words import placement_text, placements_text, spec_text, us_text
 
 __all__ = ["decision_text", "summary_text"]
 

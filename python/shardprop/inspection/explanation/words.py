@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
-from ..._torch import DeviceMesh, DTensorSpec, Placement, Replicate, Shard
-from ...model.plan_steps import Layout
-from ...redistribution.hook import layout_text
+from ..._torch import DTensorSpec, Placement, Replicate, Shard
+from ...redistribution.hook import layout_of, layout_text
+from ..words import without_masks
 
 __all__ = [
-    "dim_names",
     "dtype_text",
     "listed",
-    "named_dim",
     "place_as",
     "placement_text",
     "placements_text",
@@ -22,33 +19,15 @@ __all__ = [
     "us_text",
 ]
 
-# A mask's shape, which is that of the tensor.
-_MASK = re.compile(r"MaskP\((\w+), torch\.Size\(\[[^\]]*\]\), \d+\)")
-
-
-def dim_names(mesh: DeviceMesh) -> tuple[str, ...]:
-    """Names of mesh dims; their numbers where they have none."""
-    return mesh.mesh_dim_names or tuple(map(str, range(mesh.ndim)))
-
-
-def named_dim(name: str) -> str:
-    """A mesh dim in a sentence; a number alone would say nothing."""
-    return f"mesh dim {name}" if name.isdecimal() else name
-
 
 def spec_text(spec: DTensorSpec) -> str:
     """A layout in torch's short form, with the shard order where several mesh dims cut one dim."""
-    order = tuple((entry.tensor_dim, entry.mesh_dims) for entry in spec.shard_order or ())
-    return _without_shapes(layout_text(Layout(spec.placements, order)))
-
-
-def _without_shapes(text: str) -> str:
-    return _MASK.sub(r"MaskP(\1)", text)
+    return without_masks(layout_text(layout_of(spec)))
 
 
 def placement_text(placement: Placement | None) -> str:
     """One placement in torch's short form; ``-`` for an output that is absent."""
-    return "-" if placement is None else _without_shapes(str(placement))
+    return "-" if placement is None else without_masks(str(placement))
 
 
 def placements_text(placements: Sequence[Placement | None] | None) -> str:

@@ -1,10 +1,11 @@
 """`shardprop.trace()`: what was decided and what was moved while a program ran, and where.
 
-model       a decision, a redistribution, a place      places     from a frame to the user's line
-whereabouts modules, and the forward of a backward     recording  what runs while a trace is open
-plans       the plan of a redistribution, its price    rows       events alike, counted together
-text        the report in a terminal                   document   the report as JSON
-session     `trace()`                                  report     `Trace`
+session       `trace()`                                source_lines  from a frame to the user's line
+recording     what runs while a trace is open          module_stack  whose forward or backward it is
+events        from what was recorded to `model`        model         a decision, a move, a place
+plans         the plan of a move, and its price        rows          events alike, counted together
+report        `Trace`, and what it can be made into    text          for a terminal
+json_form     as JSON, of which `report/` makes HTML   structured    for torch's own tools
 """
 
 from .model import Place, TracedDecision, TracedRedistribution

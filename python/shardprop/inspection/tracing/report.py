@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import html
-import importlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import _torch
 from ...errors import ShardpropError
@@ -19,13 +17,16 @@ from ...propagation.optimal_policy import OptimalPolicy
 from ...propagation.policy import Policy
 from ...propagation.propagator import counters, current_policy
 from ...support.stats import DecidedBy, Stats
-from .document import document
 from .events import decision_of, redistribution_of
+from .json_form import trace_json
 from .model import TracedDecision, TracedRedistribution, policy_of
 from .plans import Plans
 from .recording import Decided, Recording
 from .rows import ModuleRow, MoveRow, across_modules, by_module, moves_alike
 from .text import report_text
+
+if TYPE_CHECKING:
+    from ..explanation import Explanation
 
 __all__ = ["Trace", "measured"]
 
@@ -64,7 +65,7 @@ class Trace:
         stats, cache, now = counters(), _torch.decision_cache_stats(), perf_counter()
         self.wall_seconds = now - self._start
         self.hits, self.misses = _since(self._cache_before, cache)
-        self.stats = _difference(self._stats_before, stats)
+        self.stats = stats.since(self._stats_before)
 
     def _read(self) -> None:
         """Put events that came since the last time into words."""
@@ -128,6 +129,11 @@ class Trace:
         found = [d.reason or "" for d in self.decisions if d.decider == decider]
         return dict(Counter(found).most_common())
 
+    @property
+    def errors(self) -> int:
+        """How many decisions ended in an error."""
+        return sum(decision.error is not None for decision in self.decisions)
+
     def counters(self) -> str:
         """What was counted, in one line."""
         by = ", ".join(f"{count} {who}" for who, count in self.deciders().items() if count)
@@ -136,7 +142,7 @@ class Trace:
             f"{1e3 * self.seconds:.1f} ms, {len(self.redistributions)} redistributions"
         )
 
-    def explain(self, decision: TracedDecision | int) -> Any:
+    def explain(self, decision: TracedDecision | int) -> Explanation:
         """Why a decision is what it is: `shardprop.explain` of its question, asked now.
 
         Args:
@@ -159,8 +165,9 @@ class Trace:
                 f"Expected the settings of policy {policy.name!r} with which {decision.op} was "
                 "decided, got others: an explanation asks again. Enable those of the trace."
             )
-        package = importlib.import_module("shardprop.inspection.explanation")
-        return package.Explanation(decision.op, [package.explain_schema(decision.schema)])
+        from ..explanation import Explanation, explain_schema
+
+        return Explanation(decision.op, [explain_schema(decision.schema)])
 
     def _at(self, index: object) -> TracedDecision:
         count = len(self.decisions)
@@ -185,12 +192,13 @@ class Trace:
 
     def to_json(self) -> dict[str, Any]:
         """All of it in plain values, as ``schemas/trace.schema.json`` in the package describes."""
-        return document(self, self._by_row()[1])
+        return trace_json(self, self._by_row()[1])
 
     def to_html(self) -> str:
         """The report as one HTML file that needs no other."""
-        page: str = importlib.import_module("shardprop.inspection.html_report").page(self.to_json())
-        return page
+        from ..report import page
+
+        return page(self.to_json())
 
     def save_html(self, path: str | PathLike[str]) -> None:
         """Write `to_html` to a file.
@@ -232,25 +240,3 @@ def _since(before: tuple[int, int], after: tuple[int, int]) -> tuple[int, int]:
     if any(b > a for b, a in zip(before, after, strict=True)):
         return after
     return after[0] - before[0], after[1] - before[1]
-
-
-def _difference(before: Stats, after: Stats) -> Stats:
-    """What was counted between two snapshots; where they were reset between, since then."""
-    if before.seconds > after.seconds:
-        return after
-    return replace(
-        after,
-        decisions=after.decisions - before.decisions,
-        delegated=_more(before.delegated, after.delegated),
-        fallbacks=_more(before.fallbacks, after.fallbacks),
-        refused=_more(before.refused, after.refused),
-        strided_operands=after.strided_operands - before.strided_operands,
-        strided_fallbacks=after.strided_fallbacks - before.strided_fallbacks,
-        seconds=after.seconds - before.seconds,
-        price_fallbacks=_more(before.price_fallbacks, after.price_fallbacks),
-        policy_fallbacks=_more(before.policy_fallbacks, after.policy_fallbacks),
-    )
-
-
-def _more(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
-    return dict(Counter(after) - Counter(before))

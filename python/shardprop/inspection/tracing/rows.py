@@ -3,55 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
-from ..._torch import DTensorSpec
-from ...redistribution.plan import Plan
 from .model import Place, TracedDecision, TracedRedistribution, planner_of
-from .plans import Planned, spec_identity
+from .plans import spec_identity
 
-__all__ = ["ModuleRow", "MoveRow", "across_modules", "by_module", "moves_alike"]
+__all__ = ["ModuleRow", "MoveRow", "Totals", "across_modules", "by_module", "moves_alike", "totals"]
 
 EXPLICIT = "redistribute"
 
 
 @dataclass(frozen=True)
-class MoveRow:
+class MoveRow(TracedRedistribution):
     """Redistributions that are alike: the same operand from and to the same layouts, at one place.
 
+    It is the first of them, with what is counted; `us`, `wire_bytes` and `collectives` are of one.
+
     Attributes:
-        op: As in `TracedRedistribution`, and so are `operand`, `src`, `dst`, `explicit`, `place`
-            and `policy`.
-        planned: The plan, or why there is none to show.
         count: How many.
-        us: Microseconds of one under the cost model.
-        wire_bytes: Bytes that a rank sends for one.
-        collectives: Steps of one that communicate.
         seconds: What the host took for all.
         first: The index of the first in `Trace.redistributions`.
         modules: The modules of which it was part; in rows by place one, that of the place.
     """
 
-    op: str | None
-    operand: str | None
-    src: DTensorSpec
-    dst: DTensorSpec
-    explicit: bool
-    place: Place
-    policy: str
-    planned: Planned
     count: int
-    us: float
-    wire_bytes: int
-    collectives: int
-    seconds: float
     first: int
     modules: tuple[str, ...]
-
-    @property
-    def plan(self) -> Plan | None:
-        """The plan; None where it cannot be shown."""
-        return self.planned.plan
 
     @property
     def unpriced(self) -> bool:
@@ -95,6 +73,51 @@ class ModuleRow:
     wire_bytes: int = 0
     us: float = 0.0
 
+    def __add__(self, other: ModuleRow) -> ModuleRow:
+        """Both counted together, under the name of this one."""
+        return replace(
+            self,
+            decisions=self.decisions + other.decisions,
+            decision_seconds=self.decision_seconds + other.decision_seconds,
+            redistributions=self.redistributions + other.redistributions,
+            collectives=self.collectives + other.collectives,
+            wire_bytes=self.wire_bytes + other.wire_bytes,
+            us=self.us + other.us,
+        )
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What was redistributed in all.
+
+    Attributes:
+        implicit: How many redistributions no line of the program asked for.
+        explicit: How many the program asked for.
+        unpriced: How many of both may send something, and have no price.
+        collectives: How many of their steps communicate.
+        wire_bytes: Bytes that a rank sends.
+        us: Microseconds under the cost model.
+    """
+
+    implicit: int
+    explicit: int
+    unpriced: int
+    collectives: int
+    wire_bytes: int
+    us: float
+
+
+def totals(moves: Sequence[MoveRow]) -> Totals:
+    """All rows as one."""
+    return Totals(
+        implicit=sum(row.count for row in moves if not row.explicit),
+        explicit=sum(row.count for row in moves if row.explicit),
+        unpriced=sum(row.count for row in moves if row.unpriced),
+        collectives=sum(row.collectives * row.count for row in moves),
+        wire_bytes=sum(row.total_wire_bytes for row in moves),
+        us=sum(row.total_us for row in moves),
+    )
+
 
 def moves_alike(
     redistributions: Sequence[TracedRedistribution],
@@ -117,23 +140,8 @@ def moves_alike(
 
 
 def _first(each: TracedRedistribution, number: int) -> MoveRow:
-    return MoveRow(
-        op=each.op,
-        operand=each.operand,
-        src=each.src,
-        dst=each.dst,
-        explicit=each.explicit,
-        place=each.place,
-        policy=each.policy,
-        planned=each.planned,
-        count=1,
-        us=each.us,
-        wire_bytes=each.wire_bytes,
-        collectives=each.collectives,
-        seconds=each.seconds,
-        first=number,
-        modules=(each.place.module,),
-    )
+    known = {field.name: getattr(each, field.name) for field in fields(each)}
+    return MoveRow(**known, count=1, first=number, modules=(each.place.module,))
 
 
 def across_modules(rows: Sequence[MoveRow]) -> list[MoveRow]:
@@ -160,24 +168,20 @@ def by_module(decisions: Sequence[TracedDecision], moves: Sequence[MoveRow]) -> 
     """A row for each module and op, in the order in which they were first met."""
     rows: dict[tuple[str, bool, str], ModuleRow] = {}
 
-    def row_of(place: Place, op: str) -> tuple[tuple[str, bool, str], ModuleRow]:
+    def count(place: Place, op: str, **counts: Any) -> None:
         key = (place.module, place.backward, op)
-        return key, rows.get(key) or ModuleRow(place.module, op, place.backward)
+        new = ModuleRow(place.module, op, place.backward, **counts)
+        rows[key] = rows[key] + new if key in rows else new
 
     for decision in decisions:
-        key, row = row_of(decision.place, decision.op)
-        rows[key] = replace(
-            row,
-            decisions=row.decisions + 1,
-            decision_seconds=row.decision_seconds + decision.seconds,
-        )
+        count(decision.place, decision.op, decisions=1, decision_seconds=decision.seconds)
     for move in moves:
-        key, row = row_of(move.place, move.op or EXPLICIT)
-        rows[key] = replace(
-            row,
-            redistributions=row.redistributions + move.count,
-            collectives=row.collectives + move.collectives * move.count,
-            wire_bytes=row.wire_bytes + move.total_wire_bytes,
-            us=row.us + move.total_us,
+        count(
+            move.place,
+            move.op or EXPLICIT,
+            redistributions=move.count,
+            collectives=move.collectives * move.count,
+            wire_bytes=move.total_wire_bytes,
+            us=move.total_us,
         )
     return [*rows.values()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -10,8 +12,10 @@ from typing import TYPE_CHECKING
 from ...redistribution.hook import plan_text
 from ...support.console import counted
 from ...support.stats import DecidedBy
+from ..columns import columns
+from ..words import bytes_text, dim_names, over_text
 from .model import Place
-from .rows import ModuleRow, MoveRow
+from .rows import ModuleRow, MoveRow, totals
 
 if TYPE_CHECKING:
     from .report import Trace
@@ -45,29 +49,22 @@ def _wrapped(line: str, width: int) -> str:
 
 def _summary(trace: Trace) -> Iterator[str]:
     deciders = trace.deciders()
-    moves = trace.moves()
-    implicit = sum(row.count for row in moves if not row.explicit)
-    explicit = sum(row.count for row in moves if row.explicit)
-    collectives = sum(row.collectives * row.count for row in moves)
-    sent = sum(row.total_wire_bytes for row in moves)
-    us = sum(row.total_us for row in moves)
-    unpriced = sum(row.count for row in moves if row.unpriced)
+    moved = totals(trace.moves())
     yield f"shardprop trace: {trace.wall_seconds:.3f} s, {_ms(trace.seconds)} in propagation"
     yield (
         f"  decisions        {len(trace.decisions)}: {deciders['core']} by the core, "
         f"{deciders['torch']} by torch (no rule), {deciders['fallback']} fallbacks"
     )
-    errors = sum(decision.error is not None for decision in trace.decisions)
-    if errors:
-        yield f"  errors           {errors} of them ended in an error"
+    if trace.errors:
+        yield f"  errors           {trace.errors} of them ended in an error"
     yield f"  torch's cache    {trace.hits} hits, {trace.misses} misses"
     yield (
-        f"  redistributions  {implicit} implicit, {explicit} explicit: "
-        f"{counted(collectives, 'collective')}, "
-        f"{_bytes(sent)} sent by a rank, {us:.1f} us modelled"
+        f"  redistributions  {moved.implicit} implicit, {moved.explicit} explicit: "
+        f"{counted(moved.collectives, 'collective')}, "
+        f"{bytes_text(moved.wire_bytes)} sent by a rank, {moved.us:.1f} us modelled"
     )
-    if unpriced:
-        yield f"  not priced       {unpriced} redistributions whose plan cannot be shown"
+    if moved.unpriced:
+        yield f"  not priced       {moved.unpriced} redistributions whose plan cannot be shown"
     if trace.dropped:
         yield f"  not held         {trace.dropped} events past the limit"
 
@@ -84,9 +81,13 @@ def _modules(rows: Sequence[ModuleRow], width: int) -> Iterator[str]:
     ]
     rest = ordered[_MODULE_ROWS:]
     if rest:
-        cells.append((f"({len(rest)} more)", "", *_numbers(_sum(rest))))
+        cells.append((f"({len(rest)} more)", "", *_numbers(functools.reduce(operator.add, rest))))
     yield "By module and op, the dearest first (<- backward)"
-    yield from _table(heads, cells, width)
+    # The modules give way to the width: of the others each is as wide as it needs.
+    others = [max(map(len, column)) for column in zip(heads, *cells, strict=True)][1:]
+    room = max(width - sum(others) - 2 * len(heads), _NARROWEST)
+    cells = [(_middle_cut(module, room), *rest) for module, *rest in cells]
+    yield from columns(heads, cells, right=range(2, len(heads)))
 
 
 def _numbers(row: ModuleRow) -> tuple[str, ...]:
@@ -95,22 +96,8 @@ def _numbers(row: ModuleRow) -> tuple[str, ...]:
         f"{1e3 * row.decision_seconds:.2f}" if row.decisions else "-",
         str(row.redistributions or "-"),
         str(row.collectives or "-"),
-        _bytes(row.wire_bytes) if row.wire_bytes else "-",
+        bytes_text(row.wire_bytes) if row.wire_bytes else "-",
         f"{row.us:.1f}" if row.redistributions else "-",
-    )
-
-
-def _sum(rows: Sequence[ModuleRow]) -> ModuleRow:
-    return ModuleRow(
-        module="",
-        op="",
-        backward=False,
-        decisions=sum(row.decisions for row in rows),
-        decision_seconds=sum(row.decision_seconds for row in rows),
-        redistributions=sum(row.redistributions for row in rows),
-        collectives=sum(row.collectives for row in rows),
-        wire_bytes=sum(row.wire_bytes for row in rows),
-        us=sum(row.us for row in rows),
     )
 
 
@@ -122,7 +109,7 @@ def _dearest(rows: Sequence[MoveRow]) -> Iterator[str]:
         operand = f", operand {row.operand}" if row.operand else ""
         price = f"{row.us:.1f} us" if row.plan else "no price"
         times = f"{row.count} x " if row.count > 1 else ""
-        sent = f", {_bytes(row.wire_bytes)} sent" if row.plan else ""
+        sent = f", {bytes_text(row.wire_bytes)} sent" if row.plan else ""
         yield f"{place:4}. {times}{price}{sent}  {_op(row.op or '')}{operand}"
         yield f"      {_way(row)}"
         yield f"      {_where(row.place, row.modules)}"
@@ -135,9 +122,9 @@ def _way(row: MoveRow) -> str:
     if row.plan is None:
         ends = "->".join("".join(map(str, spec.placements)) for spec in (row.src, row.dst))
         return f"{tensor}{ends}  ({row.planned.note})"
-    names = row.src.mesh.mesh_dim_names or tuple(map(str, range(row.src.mesh.ndim)))
+    names = dim_names(row.src.mesh)
     steps = row.plan.steps
-    over = ", ".join(f"{s.kind} over {'+'.join(names[m] for m in s.mesh_dims)}" for s in steps)
+    over = ", ".join(f"{step.kind} over {over_text(names, step.mesh_dims)}" for step in steps)
     return f"{tensor}{plan_text(steps)}  ({over})"
 
 
@@ -155,18 +142,6 @@ def _left(trace: Trace) -> Iterator[str]:
                 d.op for d in trace.decisions if (d.decider, d.reason or "") == (decider, reason)
             }
             yield f"  {count:5}  {reason}: {', '.join(sorted(ops))}"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Columns as wide as they need, numbers to the right; the first gives way to `width`."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    others = sum(widths[1:]) + 2 * len(widths)
-    widths[0] = min(widths[0], max(width - others, _NARROWEST))
-    for row in (heads, *rows):
-        first, second, *numbers = row
-        texts = [_middle_cut(first, widths[0]).ljust(widths[0]), second.ljust(widths[1])]
-        texts += [number.rjust(size) for number, size in zip(numbers, widths[2:], strict=True)]
-        yield ("  " + "  ".join(texts)).rstrip()
 
 
 def _middle_cut(text: str, width: int) -> str:
@@ -203,13 +178,3 @@ def _ms(seconds: float) -> str:
 
 def _shape(shape: Sequence[object]) -> str:
     return "[" + ", ".join(map(str, shape)) + "]"
-
-
-def _bytes(count: int) -> str:
-    """Bytes in the largest unit that leaves a number over 1."""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"

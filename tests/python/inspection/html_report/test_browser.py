@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from shardprop.inspection.html_report import page
+from shardprop.inspection.report import page
 
 from .sample import HOSTILE, large, small, trace_of
 
@@ -67,7 +67,7 @@ def test_it_opens_without_a_word_on_the_console(made, tmp_path) -> None:
     dom, console = opened(page(made()), tmp_path)
     assert console == []
     assert "modelled communication" in dom and "How shards move" in dom
-    assert dom.count('class="layout"') > 5
+    assert dom.count('class="frame"') > 5
 
 
 def test_an_error_would_be_seen_on_the_console(tmp_path) -> None:
@@ -162,7 +162,7 @@ def test_an_empty_trace_says_so(tmp_path) -> None:
 
 def test_plans_come_in_portions(tmp_path) -> None:
     script = """
-      const plans = () => document.querySelectorAll(".plan").length;
+      const plans = () => document.querySelectorAll(".plan:not([hidden])").length;
       const more = document.querySelector("#moves > .more");
       const found = [plans(), more.textContent];
       more.click(); found.push(plans());

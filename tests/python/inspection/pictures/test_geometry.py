@@ -16,9 +16,9 @@ from torch.distributed.tensor._utils import _compute_local_shape_and_global_offs
 from torch.distributed.tensor.placement_types import Shard, _StridedShard
 
 from shardprop import Layout, ShardpropError
-from shardprop.inspection.pictures import blocks
-from shardprop.inspection.pictures.geometry import Block
-from shardprop.inspection.pictures.subject import subject_of
+from shardprop.inspection.report import blocks
+from shardprop.inspection.report.geometry import Block
+from shardprop.inspection.report.subject import subject_of
 
 from ...specs import SS, P, R, S, meta_of
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from shardprop import Layout, ShardpropError
-from shardprop.inspection.pictures.colours import NEUTRAL, rank_colour, step_colour
-from shardprop.inspection.pictures.subject import Subject, subject_of_layout
-from shardprop.inspection.pictures.view import View, drawn_dims, view_of
-from shardprop.inspection.pictures.words import bytes_text, ranks_text, us_text
+from shardprop.inspection.report.colours import NEUTRAL, rank_colour, step_colour
+from shardprop.inspection.report.subject import Subject, subject_of_layout
+from shardprop.inspection.report.view import View, drawn_dims, ranks_text, view_of
+from shardprop.inspection.words import bytes_text, us_text
 
 from ...specs import SS, P, R, S
 
@@ -66,6 +66,22 @@ def test_dims_that_are_cut_are_drawn_and_the_others_named() -> None:
     ]
 
 
+def test_of_too_many_blocks_neighbours_are_drawn_as_one() -> None:
+    given = subject((S(0), S(1)), (16, 16), (4, 8), ("dp", "tp"))
+    found = view_of(given, (0, 1), most=8)
+    # Four blocks in a row of the tensor, half of the eight.
+    assert [cell.boxes for cell in found.cells[:2]] == [
+        (((0, 4), (0, 8)),),
+        (((0, 4), (8, 16)),),
+    ]
+    assert [cell.ranks for cell in found.cells] == [tuple(range(r, r + 4)) for r in range(0, 32, 4)]
+    assert found.remarks == ("32 blocks are drawn as 8: the ranks of one hold parts of it",)
+    by_column = view_of(subject((S(1), S(0)), (16, 16), (4, 8)), (0, 1), most=4)
+    assert [cell.boxes for cell in by_column.cells] == [
+        (((0, 16), (4 * column, 4 * column + 4)),) for column in range(4)
+    ]
+
+
 def test_dims_that_are_not_there_are_refused() -> None:
     given = subject((S(0),), (4, 4), (2,))
     for dims in ((2,), (0, 0), (0, 1, 2)):
@@ -111,6 +127,7 @@ def test_local_steps_are_grey() -> None:
 
 
 def test_words() -> None:
+    assert bytes_text(1010 << 10) == "1010 KiB"
     assert [bytes_text(n) for n in (0, 512, 1536, 3 << 20, 5 << 30, 2 << 40)] == [
         "0 B",
         "512 B",

@@ -184,7 +184,7 @@ def test_the_report_in_a_terminal(trace: Trace) -> None:
     assert text == str(trace.text(100, 10))
     assert max(map(len, text.splitlines())) <= 100
     assert "mm, operand mat2" in text
-    assert "[8, 8] float32  S(0)->R  (all_gather over 0)" in text
+    assert "[8, 8] float32  S(0)->R  (all_gather over mesh dim 0)" in text
     assert f"models.py:{line}" in text
     assert "in Model.blocks.0" in text
     head, *_ = text.split("\n\n")
@@ -207,9 +207,9 @@ def test_a_notebook_shows_the_text(trace: Trace) -> None:
 def test_the_page_is_made_of_the_document(
     trace: Trace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    made = types.ModuleType("shardprop.inspection.html_report")
+    made = types.ModuleType("shardprop.inspection.report")
     made.page = lambda document: f"<html>{document['schema']}ü"  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "shardprop.inspection.html_report", made)
+    monkeypatch.setitem(sys.modules, "shardprop.inspection.report", made)
     assert trace.to_html() == "<html>shardprop/trace/1ü"
     trace.save_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == trace.to_html()

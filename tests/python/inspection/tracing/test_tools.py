@@ -196,5 +196,5 @@ def test_a_trace_can_be_read_after_the_process_group_is_gone() -> None:
         + "(moved,) = t.dearest()\n"
         + "assert moved.us > 0, moved\n"
         + "assert t.to_json()['summary']['unpriced'] == 0\n"
-        + "assert 'all_gather over 0' in str(t)\n"
+        + "assert 'all_gather over mesh dim 0' in str(t)\n"
     )

@@ -1,27 +1,29 @@
 """Which rank holds which block of a tensor.
 
-Plain numbers in, plain numbers out: no matplotlib, and nothing is asked of a process group, so the
-picture of a mesh can be drawn where there is no such mesh.
+Plain numbers in, plain numbers out: nothing is asked of a process group, so the picture of a mesh
+can be drawn where there is no such mesh.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..._torch import is_partial, is_shard, is_strided
 from ...errors import ShardpropError
 from ...model.plan_steps import Layout
 
-__all__ = ["Block", "Cut", "blocks", "cuts_of", "held_intervals"]
+__all__ = ["Block", "Interval", "blocks", "joined"]
 
 # Half-open, [start, stop).
 Interval = tuple[int, int]
+_Held = Callable[[Sequence[int]], tuple[Interval, ...]]
 
 
-@dataclass(frozen=True)
-class Cut:
+class _Cut(NamedTuple):
     """One mesh dim cutting one tensor dim.
 
     Attributes:
@@ -33,7 +35,7 @@ class Cut:
 
     tensor_dim: int
     mesh_dim: int
-    split_factor: int = 1
+    split_factor: int
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Block:
     @property
     def empty(self) -> bool:
         """Does the rank hold no element?"""
-        return 0 in self.shape
+        return not all(self.intervals)
 
     @property
     def boxes(self) -> tuple[tuple[Interval, ...], ...]:
@@ -91,25 +93,23 @@ def blocks(layout: Layout, shape: Sequence[int], mesh_shape: Sequence[int]) -> l
             the placements.
     """
     sizes, ranks = _plain("shape", shape, 0), _plain("mesh_shape", mesh_shape, 1)
-    cuts = cuts_of(layout, len(sizes), ranks)
+    cuts = _cuts(layout, len(sizes), ranks)
     cutting = {cut.mesh_dim for cut in cuts}
     active = [dim for dim in range(len(ranks)) if ranks[dim] > 1]
     pending = tuple(dim for dim in active if is_partial(layout.placements[dim]))
     copied = tuple(dim for dim in active if dim not in cutting and dim not in pending)
-    coordinates = itertools.product(*map(range, ranks))
+    held_of = [
+        _held_of(size, [cut for cut in cuts if cut.tensor_dim == dim], ranks)
+        for dim, size in enumerate(sizes)
+    ]
     return [
-        Block(rank, at, held_intervals(cuts, sizes, ranks, at), copied, pending)
-        for rank, at in enumerate(coordinates)
+        Block(rank, at, tuple(held(at) for held in held_of), copied, pending)
+        for rank, at in enumerate(itertools.product(*map(range, ranks)))
     ]
 
 
-def cuts_of(layout: Layout, tensor_dims: int, mesh_shape: Sequence[int]) -> tuple[Cut, ...]:
+def _cuts(layout: Layout, tensor_dims: int, mesh_shape: Sequence[int]) -> tuple[_Cut, ...]:
     """The cuts of a layout in the order in which they are made.
-
-    Args:
-        layout: As in `blocks`.
-        tensor_dims: How many dims the tensor has.
-        mesh_shape: As in `blocks`.
 
     Raises:
         ShardpropError: the layout does not fit the tensor, the mesh or itself.
@@ -137,7 +137,7 @@ def cuts_of(layout: Layout, tensor_dims: int, mesh_shape: Sequence[int]) -> tupl
             f"{tensor_dim}: {layout.shard_order}."
         )
     return tuple(
-        Cut(tensor_dim, mesh_dim, _split_factor(layout, mesh_dim))
+        _Cut(tensor_dim, mesh_dim, _split_factor(layout, mesh_dim))
         for tensor_dim, mesh_dims in sorted(cut_by.items())
         for mesh_dim in _ordered(tensor_dim, mesh_dims, orders.get(tensor_dim), mesh_shape)
     )
@@ -163,23 +163,25 @@ def _split_factor(layout: Layout, mesh_dim: int) -> int:
     return int(placement.split_factor) if is_strided(placement) else 1  # type: ignore[attr-defined]
 
 
-def held_intervals(
-    cuts: Sequence[Cut], shape: Sequence[int], mesh_shape: Sequence[int], at: Sequence[int]
-) -> tuple[tuple[Interval, ...], ...]:
-    """Per tensor dim the index ranges that the rank at coordinate `at` holds after the cuts."""
-    held: list[list[Interval]] = [[(0, size)] if size else [] for size in shape]
-    for cut in cuts:
-        ranges = held[cut.tensor_dim]
-        size = sum(stop - start for start, stop in ranges)
-        held[cut.tensor_dim] = [
-            taken
-            for start, stop in _pieces(size, cut, mesh_shape[cut.mesh_dim], at[cut.mesh_dim])
-            for taken in _taken(ranges, start, stop)
-        ]
-    return tuple(tuple(_joined(ranges)) for ranges in held)
+def _held_of(size: int, cuts: Sequence[_Cut], mesh_shape: Sequence[int]) -> _Held:
+    """From the coordinate of a rank to what it holds of a tensor dim after the cuts of that dim."""
+
+    @functools.cache
+    def held(*at: int) -> tuple[Interval, ...]:
+        ranges: Sequence[Interval] = [(0, size)] if size else []
+        for cut, index in zip(cuts, at, strict=True):
+            count = sum(stop - start for start, stop in ranges)
+            ranges = [
+                taken
+                for start, stop in _pieces(count, cut, mesh_shape[cut.mesh_dim], index)
+                for taken in _taken(ranges, start, stop)
+            ]
+        return joined(ranges)
+
+    return lambda at: held(*(at[cut.mesh_dim] for cut in cuts))
 
 
-def _pieces(size: int, cut: Cut, ranks: int, coordinate: int) -> list[Interval]:
+def _pieces(size: int, cut: _Cut, ranks: int, coordinate: int) -> list[Interval]:
     """What a cut leaves of `size` elements to one rank: one range of each part."""
     found = []
     for part in range(cut.split_factor):
@@ -196,7 +198,7 @@ def _chunk(size: int, chunks: int, index: int) -> Interval:
     return min(length * index, size), min(length * (index + 1), size)
 
 
-def _taken(ranges: list[Interval], start: int, stop: int) -> list[Interval]:
+def _taken(ranges: Sequence[Interval], start: int, stop: int) -> list[Interval]:
     """The elements from number `start` to `stop` of those that `ranges` hold."""
     found, before = [], 0
     for first, last in ranges:
@@ -207,15 +209,15 @@ def _taken(ranges: list[Interval], start: int, stop: int) -> list[Interval]:
     return found
 
 
-def _joined(ranges: list[Interval]) -> list[Interval]:
+def joined(ranges: Iterable[Interval]) -> tuple[Interval, ...]:
     """Ascending ranges, those that touch made one."""
-    joined: list[Interval] = []
+    found: list[Interval] = []
     for start, stop in ranges:
-        if joined and joined[-1][1] == start:
-            joined[-1] = (joined[-1][0], stop)
+        if found and found[-1][1] == start:
+            found[-1] = (found[-1][0], stop)
         else:
-            joined.append((start, stop))
-    return joined
+            found.append((start, stop))
+    return tuple(found)
 
 
 def _plain(name: str, sizes: Sequence[int], least: int) -> tuple[int, ...]:

@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Places", "mesh_text", "over_text", "short"]
+from ..words import without_masks
 
-_MASK_PARTIAL = re.compile(r"MaskP\((\w+), torch\.Size\(\[[^\]]*\]\), -?\d+\)")
+__all__ = ["Places", "short"]
 
 
 def short(layouts: str) -> str:
     """A text of layouts, its masked partials without what they mask."""
-    return _MASK_PARTIAL.sub(r"MaskP(\1)", layouts).replace("-->", " ⇒ ").replace("->", " → ")
-
-
-def mesh_text(mesh: dict[str, Any]) -> str:
-    """``dp=2, tp=4``; ``2x4 ranks`` for a mesh without names."""
-    names, sizes = mesh["dim_names"], mesh["shape"]
-    if all(name.isdigit() for name in names):
-        return "x".join(map(str, sizes)) + " ranks"
-    return ", ".join(f"{name}={size}" for name, size in zip(names, sizes, strict=True))
-
-
-def over_text(mesh: dict[str, Any], mesh_dims: Sequence[int]) -> str:
-    """``dp, tp``; ``dim 0`` for a mesh without names."""
-    names = [mesh["dim_names"][mesh_dim] for mesh_dim in mesh_dims]
-    return ", ".join(f"dim {name}" if name.isdigit() else name for name in names)
+    return without_masks(layouts).replace("-->", " ⇒ ").replace("->", " → ")
 
 
 class Places:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ... import _torch
-from ..._torch import DeviceMesh, DTensor, DTensorSpec
+from ..._torch import DTensor, DTensorSpec
 from ...errors import ShardpropError
 from ...model.plan_steps import Layout
 from ...redistribution.hook import layout_text
-from .geometry import Block, Cut, blocks, cuts_of
+from ..words import dim_names, mesh_text
+from .geometry import Block, blocks
 
-__all__ = ["Subject", "mesh_dim_names", "subject_of", "subject_of_layout"]
+__all__ = ["Subject", "subject_of", "subject_of_layout"]
 
 
 @dataclass(frozen=True)
@@ -31,25 +33,32 @@ class Subject:
     mesh_shape: tuple[int, ...]
     names: tuple[str, ...]
 
-    @property
+    @functools.cached_property
     def blocks(self) -> list[Block]:
         """What each rank holds."""
         return blocks(self.layout, self.shape, self.mesh_shape)
 
     @property
-    def cuts(self) -> tuple[Cut, ...]:
-        """The cuts of the tensor in the order in which they are made."""
-        return cuts_of(self.layout, len(self.shape), self.mesh_shape)
+    def cutting(self) -> tuple[int, ...]:
+        """The mesh dims of size over 1 that cut the tensor."""
+        first = self.blocks[0]
+        apart = {*first.copied_over, *first.pending_over}
+        return tuple(m for m, ranks in enumerate(self.mesh_shape) if ranks > 1 and m not in apart)
+
+    def is_cut(self, tensor_dim: int) -> bool:
+        """Does a rank hold but a part of a tensor dim?"""
+        whole = ((0, self.shape[tensor_dim]),)
+        return any(b.intervals[tensor_dim] != whole for b in self.blocks if not b.empty)
 
     @property
     def text(self) -> str:
         """The layout in torch's short form."""
-        return layout_text(self.layout)
+        return layout_text(self.layout) or "scalar"
 
-
-def mesh_dim_names(mesh: DeviceMesh) -> tuple[str, ...]:
-    """The names of the dims of a mesh; their numbers where it has none."""
-    return tuple(mesh.mesh_dim_names or map(str, range(mesh.ndim)))
+    @property
+    def of(self) -> str:
+        """The tensor and the mesh."""
+        return f"{list(self.shape)} on {mesh_text(self.names, self.mesh_shape)}"
 
 
 def subject_of(given: object) -> Subject:
@@ -66,12 +75,9 @@ def subject_of(given: object) -> Subject:
         )
     if spec.tensor_meta is None:
         raise ShardpropError("Expected a spec with tensor_meta to draw, got none: it has no shape.")
-    return subject_of_layout(
-        Layout(*_torch.layout_of(spec)),
-        spec.tensor_meta.shape,
-        tuple(spec.mesh.shape),
-        mesh_dim_names(spec.mesh),
-    )
+    layout = Layout(*_torch.layout_of(spec))
+    mesh = spec.mesh
+    return subject_of_layout(layout, spec.tensor_meta.shape, tuple(mesh.shape), dim_names(mesh))
 
 
 def subject_of_layout(

@@ -7,15 +7,18 @@ import hashlib
 import html
 import json
 from importlib import resources
+from string import Template
 from typing import Any
 
 from ...errors import ShardpropError
-from .document import document
+from ..tracing.json_form import SCHEMA
+from .names import Places
+from .plan_cards import plan_cards
+from .sections import sections
 
 __all__ = ["page"]
 
-_SCHEMA = "shardprop/trace/1"
-_SCRIPTS = ("dom.js", "table.js", "timeline.js", "moves.js", "report.js")
+_SCRIPTS = ("dom.js", "table.js", "timeline.js", "report.js")
 
 
 def page(trace: dict[str, Any], *, title: str = "shardprop trace") -> str:
@@ -31,16 +34,15 @@ def page(trace: dict[str, Any], *, title: str = "shardprop trace") -> str:
     Raises:
         ShardpropError: `trace` is no such document.
     """
-    if not isinstance(trace, dict) or trace.get("schema") != _SCHEMA:
+    if not isinstance(trace, dict) or trace.get("schema") != SCHEMA:
         found = trace.get("schema") if isinstance(trace, dict) else type(trace).__name__
-        raise ShardpropError(
-            f"trace: Expected a document of the schema {_SCHEMA!r}, got {found!r}."
-        )
+        raise ShardpropError(f"trace: Expected a document of the schema {SCHEMA!r}, got {found!r}.")
     try:
-        data = document(trace)
+        places = Places(trace["places"])
+        data, plans = sections(trace, places), plan_cards(trace, places)
     except (KeyError, IndexError, TypeError) as error:
         raise ShardpropError(
-            f"trace: Expected a document of the schema {_SCHEMA!r}, got one with a fault: "
+            f"trace: Expected a document of the schema {SCHEMA!r}, got one with a fault: "
             f"{type(error).__name__} at {error}."
         ) from error
     style = _asset("report.css")
@@ -59,9 +61,10 @@ def page(trace: dict[str, Any], *, title: str = "shardprop trace") -> str:
         "title": html.escape(title),
         "style": style,
         "script": script,
+        "plans": plans or '<p class="empty">Nothing was redistributed.</p>',
         "data": _embedded(data),
     }
-    return _filled(_asset("report.html"), parts)
+    return Template(_asset("report.html")).substitute(parts)
 
 
 def _asset(name: str) -> str:
@@ -70,20 +73,6 @@ def _asset(name: str) -> str:
 
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _filled(skeleton: str, parts: dict[str, str]) -> str:
-    """The skeleton with each ``{name}`` replaced once; what is put in is not looked at again."""
-    filled = []
-    rest = skeleton
-    while rest:
-        at = min((found for name in parts if (found := rest.find(f"{{{name}}}")) >= 0), default=-1)
-        if at < 0:
-            break
-        name = rest[at + 1 : rest.index("}", at)]
-        filled += [rest[:at], parts[name]]
-        rest = rest[at + len(name) + 2 :]
-    return "".join([*filled, rest])
 
 
 def _embedded(data: dict[str, Any]) -> str:

@@ -1,38 +1,35 @@
-"""What the page shows, from the JSON document of a trace."""
+"""What the script of the page shows, section by section, from the JSON document of a trace."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from ...cost.cost_model import COLLECTIVES
 from ...support.console import counted
-from ..pictures.words import bytes_text, us_text
-from .movement import movement
-from .names import Places, mesh_text, over_text, short
+from ..words import bytes_text, mesh_text, over_text, us_text
+from .names import Places, short
 
-__all__ = ["document"]
+__all__ = ["sections"]
 
 _DEAREST = 10
 _MOST_BARS = 20_000
-_MOST_USERS = 4
 
 
-def document(trace: dict[str, Any]) -> dict[str, Any]:
+def sections(trace: dict[str, Any], places: Places) -> dict[str, Any]:
     """What the script of the page reads; each part is that of one section.
 
     Args:
         trace: Of the schema ``shardprop/trace/1``.
+        places: Its places.
     """
-    places = Places(trace["places"])
     return {
         "about": _about(trace),
         "footer": _footer(trace["versions"]),
         "summary": _summary(trace),
         "dearest": _dearest(trace, places),
         "timeline": _timeline(trace, places),
-        "plans": _plans(trace, places),
         "decisions": list(_decisions(trace, places)),
         "fallbacks": _fallbacks(trace),
     }
@@ -44,7 +41,7 @@ def _footer(versions: dict[str, str]) -> str:
 
 
 def _about(trace: dict[str, Any]) -> str:
-    meshes = [mesh_text(mesh) for mesh in trace["meshes"]]
+    meshes = [_mesh(mesh) for mesh in trace["meshes"]]
     parts = [f"on {mesh}" for mesh in meshes[:3]]
     if len(meshes) > 3:
         parts.append(f"{len(meshes) - 3} more meshes")
@@ -121,16 +118,20 @@ def _collectives(redistribution: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _over(trace: dict[str, Any], redistribution: dict[str, Any], step: dict[str, Any]) -> str:
-    over = over_text(trace["meshes"][redistribution["mesh"]], step["mesh_dims"])
-    return f"{step['kind']} over {over}"
+    names = trace["meshes"][redistribution["mesh"]]["dim_names"]
+    return f"{step['kind']} over {over_text(names, step['mesh_dims'])}"
+
+
+def _mesh(mesh: dict[str, Any]) -> str:
+    return mesh_text(mesh["dim_names"], mesh["shape"])
 
 
 def _timeline(trace: dict[str, Any], places: Places) -> dict[str, Any]:
     """Bars as [event, kind, lanes, us, bytes] in program order; one lane for each mesh dim."""
     meshes = trace["meshes"]
     lanes = {
-        (number, mesh_dim): over_text(mesh, [mesh_dim])
-        + (f" ({mesh_text(mesh)})" if len(meshes) > 1 else "")
+        (number, mesh_dim): over_text(mesh["dim_names"], [mesh_dim])
+        + (f" ({_mesh(mesh)})" if len(meshes) > 1 else "")
         for number, mesh in enumerate(meshes)
         for mesh_dim, size in enumerate(mesh["shape"])
         if size > 1
@@ -162,56 +163,6 @@ def _timeline(trace: dict[str, Any], places: Places) -> dict[str, Any]:
     ]
     names = list(lanes.values())
     return {"kinds": kinds, "events": events, "lanes": names, "bars": bars, "dropped": dropped}
-
-
-def _plans(trace: dict[str, Any], places: Places) -> list[dict[str, Any]]:
-    """Distinct plans, those that cost most in all first."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for each in trace["redistributions"]:
-        if each["steps"]:
-            key = [each["mesh"], each["shape"], each["dtype"], each["text"]]
-            steps = [(step["kind"], step["mesh_dims"]) for step in each["steps"]]
-            groups.setdefault(repr((key, steps)), []).append(each)
-    ordered = sorted(groups.values(), key=lambda group: -_times(group) * group[0]["us"])
-    return [_plan(trace, places, group) for group in ordered]
-
-
-def _times(group: Sequence[dict[str, Any]]) -> int:
-    return sum(int(each["count"]) for each in group)
-
-
-def _plan(trace: dict[str, Any], places: Places, group: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    first = group[0]
-    mesh = trace["meshes"][first["mesh"]]
-    users = list(dict.fromkeys(_user(places, each) for each in group))
-    if len(users) > _MOST_USERS:
-        users = [*users[:_MOST_USERS], f"{len(users) - _MOST_USERS} more"]
-    return {
-        "text": short(first["text"]),
-        "shape": f"{first['dtype']} {first['shape']}",
-        "mesh": mesh_text(mesh),
-        "us": first["us"],
-        "bytes": first["wire_bytes"],
-        "count": _times(group),
-        "users": users,
-        "steps": [
-            {
-                "kind": step["kind"],
-                "over": over_text(mesh, step["mesh_dims"]),
-                "us": step["us"],
-                "bytes": step["wire_bytes"],
-            }
-            for step in first["steps"]
-        ],
-        **movement(mesh, first["shape"], first["steps"]),
-    }
-
-
-def _user(places: Places, redistribution: dict[str, Any]) -> str:
-    op = redistribution["op"]
-    what = f"{op}, operand {redistribution['operand']}" if op else "redistribute()"
-    where = places.where(redistribution["place"])
-    return f"{what} ({where})" if where else what
 
 
 def _decisions(trace: dict[str, Any], places: Places) -> Iterator[dict[str, Any]]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...errors import ShardpropError
 from .colours import rank_colour
-from .geometry import Block, Interval
+from .geometry import Block, Interval, joined
 from .subject import Subject
-from .words import ranks_text
 
-__all__ = ["Cell", "View", "cut_mesh_dims", "drawn_dims", "view_of"]
+_Ranges = tuple[Interval, ...]
+_Boxes = tuple[tuple[Interval, Interval], ...]
+
+__all__ = ["Cell", "View", "drawn_dims", "ranks_text", "view_of"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Cell:
         colour: As ``#rrggbb``.
     """
 
-    boxes: tuple[tuple[Interval, Interval], ...]
+    boxes: _Boxes
     ranks: tuple[int, ...]
     who: str
     colour: str
@@ -46,8 +49,8 @@ class View:
         cells: In the order of their first rank; together they cover the tensor.
         copied_over: Names of the mesh dims over which every block is copied.
         pending_over: Names of the mesh dims over which a Partial is pending, with the placement.
-        hidden: Sizes of the tensor dims that are not drawn, by dim, and whether they are cut.
-        idle: Ranks that hold nothing.
+        remarks: What else the blocks alone do not say, one line each: dims that are not drawn, and
+            ranks that hold nothing.
     """
 
     dims: tuple[int | None, int | None]
@@ -55,8 +58,7 @@ class View:
     cells: tuple[Cell, ...]
     copied_over: tuple[str, ...]
     pending_over: tuple[str, ...]
-    hidden: tuple[tuple[int, int, bool], ...]
-    idle: tuple[int, ...]
+    remarks: tuple[str, ...]
 
     @property
     def notes(self) -> list[str]:
@@ -66,21 +68,7 @@ class View:
             notes.append(f"dotted: the same on all ranks along {', '.join(self.copied_over)}")
         if self.pending_over:
             notes.append(f"striped: {', '.join(self.pending_over)} still to be reduced")
-        for dim, size, cut in self.hidden:
-            notes.append(
-                f"tensor dim {dim} (size {size}) is not drawn"
-                + (", and is cut: the ranks of a block hold parts of it" if cut else "")
-            )
-        if self.idle:
-            notes.append(f"nothing is left for rank {ranks_text(self.idle)}")
-        return notes
-
-
-def cut_mesh_dims(subject: Subject) -> tuple[int, ...]:
-    """The mesh dims of size over 1 that cut the tensor."""
-    first = subject.blocks[0]
-    apart = {*first.copied_over, *first.pending_over}
-    return tuple(m for m, ranks in enumerate(subject.mesh_shape) if ranks > 1 and m not in apart)
+        return [*notes, *self.remarks]
 
 
 def drawn_dims(subjects: Sequence[Subject], dims: Sequence[int] | None) -> tuple[int, ...]:
@@ -103,19 +91,17 @@ def drawn_dims(subjects: Sequence[Subject], dims: Sequence[int] | None) -> tuple
             )
         return tuple(dims)
 
-    cut = [
-        {c.tensor_dim for c in s.cuts if s.mesh_shape[c.mesh_dim] > 1 and shape[c.tensor_dim] > 1}
-        for s in subjects
-    ]
-
     def weight(dim: int) -> tuple[int, int, int]:
-        return -sum(dim in each for each in cut), -shape[dim], dim
+        return -sum(subject.is_cut(dim) for subject in subjects), -shape[dim], dim
 
     return tuple(sorted(sorted(range(len(shape)), key=weight)[:2]))
 
 
 def view_of(
-    subject: Subject, dims: tuple[int, ...], colour_by: Sequence[int] | None = None
+    subject: Subject,
+    dims: tuple[int, ...],
+    colour_by: Sequence[int] | None = None,
+    most: int | None = None,
 ) -> View:
     """`subject` as it is drawn in the tensor dims `dims`, coloured by mesh dims.
 
@@ -123,42 +109,84 @@ def view_of(
         subject: What is drawn.
         dims: As `drawn_dims` gives them.
         colour_by: Mesh dims; None: those that cut what is drawn.
+        most: The most cells to draw; where there are more, neighbours are merged.
     """
-    blocks = subject.blocks
-    cutting = _cutting(subject, dims)
+    placements, names = subject.layout.placements, subject.names
+    cutting = [m for m in subject.cutting if placements[m].dim in dims]  # type: ignore[attr-defined]
     by = cutting if colour_by is None else (colour_by if cutting else ())
     # A tensor of one dim is a strip along the page.
     rows, columns = (None, *dims) if len(dims) == 1 else dims if dims else (None, None)
-    held: dict[tuple[tuple[Interval, Interval], ...], list[Block]] = {}
-    for block in blocks:
-        boxes = tuple((r, c) for r in _ranges(block, rows) for c in _ranges(block, columns))
+    holders_of: dict[tuple[_Ranges, _Ranges], list[Block]] = {}
+    for block in subject.blocks:
         if not block.empty:
-            held.setdefault(boxes, []).append(block)
-    cells = tuple(
-        Cell(boxes, tuple(b.rank for b in who), _who(subject, who), _colour(subject, who[0], by))
-        for boxes, who in held.items()
-    )
-    first, names = blocks[0], subject.names
+            holders_of.setdefault((_ranges(block, rows), _ranges(block, columns)), []).append(block)
+    held: dict[_Boxes, list[Block]] = {
+        tuple(itertools.product(row_ranges, column_ranges)): holders
+        for (row_ranges, column_ranges), holders in holders_of.items()
+    }
+    remarks = _remarks(subject, dims)
+    if most is not None and len(held) > most:
+        remarks.append(f"{len(held)} blocks are drawn as {most}: the ranks of one hold parts of it")
+        held = _neighbours_as_one(held, most)
+    first = subject.blocks[0]
     return View(
         (rows, columns),
         (_size(subject, rows), _size(subject, columns)),
-        cells,
-        tuple(names[dim] for dim in first.copied_over),
-        tuple(f"{subject.layout.placements[m]} over {names[m]}" for m in first.pending_over),
         tuple(
-            (dim, size, any(b.intervals[dim] != ((0, size),) for b in blocks if not b.empty))
-            for dim, size in enumerate(subject.shape)
-            if dim not in dims
+            Cell(
+                boxes,
+                tuple(block.rank for block in holders),
+                _who(subject, holders),
+                rank_colour(holders[0].coordinate, subject.mesh_shape, by),
+            )
+            for boxes, holders in held.items()
         ),
-        tuple(block.rank for block in blocks if block.empty) if held else (),
+        tuple(names[dim] for dim in first.copied_over),
+        tuple(f"{placements[m]} over {names[m]}" for m in first.pending_over),
+        tuple(remarks),
     )
 
 
-def _cutting(subject: Subject, dims: Sequence[int]) -> tuple[int, ...]:
-    """The mesh dims that cut one of the tensor dims."""
-    placements = subject.layout.placements
-    found = cut_mesh_dims(subject)
-    return tuple(m for m in found if placements[m].dim in dims)  # type: ignore[attr-defined]
+def _neighbours_as_one(held: dict[_Boxes, list[Block]], most: int) -> dict[_Boxes, list[Block]]:
+    """`held` merged into `most` groups, each of blocks that follow each other in rank order."""
+    groups: list[tuple[list[tuple[Interval, Interval]], list[Block]]] = [
+        ([], []) for _ in range(most)
+    ]
+    for place, (boxes, holders) in enumerate(held.items()):
+        of_boxes, of_blocks = groups[place * most // len(held)]
+        of_boxes += boxes
+        of_blocks += holders
+    return {_joined(boxes): sorted(holders, key=lambda b: b.rank) for boxes, holders in groups}
+
+
+def _joined(boxes: Sequence[tuple[Interval, Interval]]) -> _Boxes:
+    """The boxes, those that share a whole side merged."""
+    columns_of: dict[Interval, list[Interval]] = {}
+    for row, column in sorted(boxes):
+        columns_of.setdefault(row, []).append(column)
+    rows_of: dict[tuple[Interval, ...], list[Interval]] = {}
+    for row, columns in columns_of.items():
+        rows_of.setdefault(joined(columns), []).append(row)
+    return tuple(
+        (row, column)
+        for columns, rows in rows_of.items()
+        for row in joined(rows)
+        for column in columns
+    )
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """``0-3, 8``: ascending ranks with those in a row as one range; a few of them, then a count."""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and runs[-1][1] == rank - 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    parts = [f"{a}" if a == b else f"{a}, {b}" if b == a + 1 else f"{a}-{b}" for a, b in runs]
+    if len(parts) > 4:
+        return f"{parts[0]}, {parts[1]}, … {parts[-1]} ({len(ranks)})"
+    return ", ".join(parts)
 
 
 def _ranges(block: Block, dim: int | None) -> tuple[Interval, ...]:
@@ -169,8 +197,17 @@ def _size(subject: Subject, dim: int | None) -> int:
     return 1 if dim is None else subject.shape[dim]
 
 
-def _colour(subject: Subject, block: Block, by: Sequence[int]) -> str:
-    return rank_colour(block.coordinate, subject.mesh_shape, by)
+def _remarks(subject: Subject, dims: Sequence[int]) -> list[str]:
+    found = [
+        f"tensor dim {dim} (size {size}) is not drawn"
+        + (", and is cut: the ranks of a block hold parts of it" if subject.is_cut(dim) else "")
+        for dim, size in enumerate(subject.shape)
+        if dim not in dims
+    ]
+    idle = [block.rank for block in subject.blocks if block.empty]
+    if 0 < len(idle) < len(subject.blocks):
+        found.append(f"nothing is left for rank {ranks_text(idle)}")
+    return found
 
 
 def _who(subject: Subject, holders: Sequence[Block]) -> str:

@@ -19,23 +19,24 @@ from ..._torch import (
 )
 from ...model.operands import operands_of
 from ...model.plan_steps import Layout, Step
-from ...redistribution.hook import layout_text, plan_text
+from ...redistribution.hook import layout_of, layout_text, plan_text
 from ...support.stats import DecidedBy
 from ...version import __version__
+from ..words import dim_names
 from .model import Place, TracedDecision
-from .rows import MoveRow
+from .rows import MoveRow, totals
 
 if TYPE_CHECKING:
     from .report import Trace
 
-__all__ = ["SCHEMA", "document"]
+__all__ = ["SCHEMA", "trace_json"]
 
 SCHEMA = "shardprop/trace/1"
 
 Json = dict[str, Any]
 
 
-def document(trace: Trace, row_of: Sequence[int]) -> Json:
+def trace_json(trace: Trace, row_of: Sequence[int]) -> Json:
     """All of a trace in plain values: what a report is made of, without the program.
 
     `row_of` has for each redistribution the index of its row among ``trace.moves()``.
@@ -74,14 +75,9 @@ def _summary(trace: Trace) -> Json:
         "deciders": trace.deciders(),
         "delegated": trace.reasons(DecidedBy.TORCH),
         "fallbacks": trace.reasons(DecidedBy.FALLBACK),
-        "errors": sum(decision.error is not None for decision in trace.decisions),
+        "errors": trace.errors,
         "policies": sorted({d.policy for d in trace.decisions} | {m.policy for m in moves}),
-        "implicit": sum(row.count for row in moves if not row.explicit),
-        "explicit": sum(row.count for row in moves if row.explicit),
-        "unpriced": sum(row.count for row in moves if row.unpriced),
-        "collectives": sum(row.collectives * row.count for row in moves),
-        "wire_bytes": sum(row.total_wire_bytes for row in moves),
-        "us": sum(row.total_us for row in moves),
+        **vars(totals(moves)),
     }
 
 
@@ -110,11 +106,10 @@ class _Tables:
         """The index of a mesh; by identity, since it is the specs' own."""
         if id(mesh) not in self._mesh_of:
             self._mesh_of[id(mesh)] = len(self.meshes)
-            names = mesh.mesh_dim_names or tuple(map(str, range(mesh.ndim)))
             self.meshes.append(
                 {
                     "shape": list(mesh.shape),
-                    "dim_names": list(names),
+                    "dim_names": list(dim_names(mesh)),
                     "device_type": mesh.device_type,
                     "ranks": mesh.mesh.tolist(),
                 }
@@ -159,12 +154,8 @@ def _tensor(spec: DTensorSpec) -> Json:
     return {
         "shape": None if meta is None else [*map(_size, meta.shape)],
         "dtype": None if meta is None else str(meta.dtype).removeprefix("torch."),
-        "layout": _layout(Layout(spec.placements, _order(spec))),
+        "layout": _layout(layout_of(spec)),
     }
-
-
-def _order(spec: DTensorSpec) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    return tuple((entry.tensor_dim, tuple(entry.mesh_dims)) for entry in spec.shard_order or ())
 
 
 def _size(size: object) -> object:
@@ -174,8 +165,8 @@ def _size(size: object) -> object:
 
 def _move(row: MoveRow, tables: _Tables) -> Json:
     plan = row.plan
-    before = Layout(row.src.placements, _order(row.src))
-    after = Layout(row.dst.placements, _order(row.dst))
+    before = layout_of(row.src)
+    after = layout_of(row.dst)
     tensor = _tensor(row.src)
     return {
         "op": row.op,

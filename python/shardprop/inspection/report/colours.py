@@ -18,7 +18,7 @@ NEUTRAL = "#e3e6ea"
 _HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8a8f98")
 
 # In the order in which operands come.
-OPERANDS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+OPERANDS = _HUES[:6]
 
 STEP_COLOURS = {
     "all_gather": "#0072b2",

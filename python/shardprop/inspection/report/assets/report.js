@@ -43,21 +43,21 @@ function showTimeline() {
   if (dropped) section("timeline").append(none(`${countText(dropped)} later ones are left out.`));
 }
 
+// The plans stand on the page; those behind the first come in portions.
 function showMoves() {
-  const plans = report.plans;
-  if (plans.length === 0) return section("moves").append(none("Nothing was redistributed."));
+  const plans = [...document.querySelectorAll("#moves .plan")];
   const portion = 8;
-  const host = element("div");
-  const more = element("button", { type: "button", class: "more", onclick: show });
+  const more = element("button", { type: "button", class: "more", onclick: () => show(shown + portion) });
   let shown = 0;
-  function show() {
-    host.append(...plans.slice(shown, shown + portion).map(planCard));
-    shown = Math.min(shown + portion, plans.length);
-    more.textContent = `Show ${Math.min(portion, plans.length - shown)} more of ${countText(plans.length - shown)}`;
-    more.hidden = shown === plans.length;
+  function show(count) {
+    shown = Math.min(count, plans.length);
+    plans.forEach((plan, index) => { plan.hidden = index >= shown; });
+    const rest = plans.length - shown;
+    more.textContent = `Show ${Math.min(portion, rest)} more of ${countText(rest)}`;
+    more.hidden = rest === 0;
   }
-  show();
-  section("moves").append(pendingPattern(), host, more);
+  show(portion);
+  section("moves").append(more);
 }
 
 function showDecisions() {
