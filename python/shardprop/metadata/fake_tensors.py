@@ -1,4 +1,4 @@
-"""The dearest means: torch's own way, fake tensors, with less around it.
+"""The most expensive means: torch's own way, fake tensors, with less around it.
 
 torch makes a new fake mode for every op (which records the stack), makes every operand by a call
 through that mode, and keeps every call in a cache that takes longer to fill than the call itself

@@ -29,7 +29,7 @@ def redistribute_with(
     Args:
         plan_of: The steps from the first spec to the second, the same on every rank; or None.
         between_ops: Called after planning where the program itself redistributes: then torch's
-            dispatcher is not in the midst of an op.
+            dispatcher is not within an op.
     """
 
     def redistribute_local_tensor(

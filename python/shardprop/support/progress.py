@@ -31,7 +31,7 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    # No thread that redraws: it would take the interpreter in the midst of what is timed.
+    # No thread that redraws: it would take the interpreter while something is timed.
     bar = Progress(
         *columns,
         console=console,

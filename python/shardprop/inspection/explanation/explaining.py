@@ -241,8 +241,8 @@ def _of_list(asked: ListQuestion, found: Sequence[DecisionExplanation]) -> Decis
         note = f"Element {index} of {elements.length}"
         note += f", and {alike - 1} more that are like it." if alike > 1 else "."
         kinds.append(dataclasses.replace(one, notes=(note, *one.notes), alike=alike))
-    dearest = max(kinds, key=lambda one: (one.error is not None, one.us))
-    return dataclasses.replace(dearest, elements=tuple(kinds) if len(kinds) > 1 else ())
+    most_expensive = max(kinds, key=lambda one: (one.error is not None, one.us))
+    return dataclasses.replace(most_expensive, elements=tuple(kinds) if len(kinds) > 1 else ())
 
 
 def _named(schema: OpSchema) -> list[Any]:

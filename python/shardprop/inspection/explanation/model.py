@@ -188,7 +188,7 @@ class DecisionExplanation:
         advice: What would have avoided it, the most likely to be in your hands first.
         error: Why there is no decision; None where there is one.
         elements: Of a list op with several kinds of elements: one explanation for each kind, of
-            which this one is the dearest.
+            which this one is the most expensive.
         alike: Of a list op: elements of this kind.
     """
 

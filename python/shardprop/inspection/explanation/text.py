@@ -217,7 +217,7 @@ def _advice(decision: DecisionExplanation, width: int) -> Iterator[str]:
 def _elements(decision: DecisionExplanation) -> Iterator[str]:
     if not decision.elements:
         return
-    yield f"kinds of elements: {len(decision.elements)}, of which the dearest is shown"
+    yield f"kinds of elements: {len(decision.elements)}, of which the most expensive is shown"
     shown = decision.elements[:_MOST_ELEMENTS]
     for each in shown:
         layouts = ", ".join(f"{operand.name} {operand.layout}" for operand in each.operands)

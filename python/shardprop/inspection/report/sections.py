@@ -13,7 +13,7 @@ from .names import Places, short
 
 __all__ = ["sections"]
 
-_DEAREST = 10
+_MOST = 10
 _MOST_BARS = 20_000
 
 
@@ -28,7 +28,7 @@ def sections(trace: dict[str, Any], places: Places) -> dict[str, Any]:
         "about": _about(trace),
         "footer": _footer(trace["versions"]),
         "summary": _summary(trace),
-        "dearest": _dearest(trace, places),
+        "most_expensive": _most_expensive(trace, places),
         "timeline": _timeline(trace, places),
         "decisions": list(_decisions(trace, places)),
         "fallbacks": _fallbacks(trace),
@@ -85,7 +85,7 @@ def _summary(trace: dict[str, Any]) -> list[list[str]]:
     return figures
 
 
-def _dearest(trace: dict[str, Any], places: Places) -> list[dict[str, Any]]:
+def _most_expensive(trace: dict[str, Any], places: Places) -> list[dict[str, Any]]:
     found: dict[tuple[object, ...], dict[str, Any]] = {}
     for each in trace["redistributions"]:
         if each["explicit"] or not each["collectives"]:
@@ -110,7 +110,7 @@ def _dearest(trace: dict[str, Any], places: Places) -> list[dict[str, Any]]:
         row["count"] += each["count"]
         row["bytes"] += each["count"] * each["wire_bytes"]
         row["us"] += each["count"] * each["us"]
-    return sorted(found.values(), key=lambda row: -row["us"])[:_DEAREST]
+    return sorted(found.values(), key=lambda row: -row["us"])[:_MOST]
 
 
 def _collectives(redistribution: dict[str, Any]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -108,12 +109,18 @@ class Trace:
         """Redistributions, those alike counted together, in the order of their first."""
         return [*self._by_row()[0]]
 
-    def dearest(self, n: int = 10) -> list[MoveRow]:
-        """The `n` dearest implicit redistributions that communicate, by modelled time of all that
-        are alike, whatever module they are in; those that have no plan to show come last."""
+    def most_expensive(self, n: int = 10) -> list[MoveRow]:
+        """The `n` most expensive implicit redistributions that communicate, by modelled time of all
+        that are alike, whatever module they are in; those that have no plan to show come last."""
         implicit = across_modules([row for row in self.moves() if not row.explicit])
         sending = [row for row in implicit if row.planned.sends]
         return sorted(sending, key=lambda row: -row.total_us)[:n]
+
+    def dearest(self, n: int = 10) -> list[MoveRow]:
+        """Deprecated: `most_expensive`."""
+        text = "Trace.dearest is now most_expensive; the former name goes with the next release."
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return self.most_expensive(n)
 
     def by_module(self) -> list[ModuleRow]:
         """A row for each module and op, in the order in which they were first met."""
@@ -181,14 +188,14 @@ class Trace:
             raise ShardpropError(f"Expected an index of {count} decisions, got {index}.")
         return self.decisions[index]
 
-    def text(self, width: int = 110, dearest: int = 10) -> str:
+    def text(self, width: int = 110, most_expensive: int = 10) -> str:
         """The report as it is printed.
 
         Args:
             width: Columns at most.
-            dearest: How many of the dearest redistributions.
+            most_expensive: How many of the most expensive redistributions.
         """
-        return report_text(self, width, dearest)
+        return report_text(self, width, most_expensive)
 
     def to_json(self) -> dict[str, Any]:
         """All of it in plain values, as ``schemas/trace.schema.json`` in the package describes."""

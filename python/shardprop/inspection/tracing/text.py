@@ -27,11 +27,11 @@ _NARROWEST = 12
 _REASONS = 10
 
 
-def report_text(trace: Trace, width: int, dearest: int) -> str:
-    """Summary, modules and ops, the dearest redistributions, what was left to torch."""
+def report_text(trace: Trace, width: int, most_expensive: int) -> str:
+    """Summary, modules and ops, the most expensive redistributions, what was left to torch."""
     parts = [[*_summary(trace)]]
     parts.append([*_modules(trace.by_module(), width)])
-    parts.append([*_dearest(trace.dearest(dearest))])
+    parts.append([*_most_expensive(trace.most_expensive(most_expensive))])
     parts.append([*_left(trace)])
     return "\n\n".join("\n".join(_wrapped(line, width) for line in part) for part in parts if part)
 
@@ -82,7 +82,7 @@ def _modules(rows: Sequence[ModuleRow], width: int) -> Iterator[str]:
     rest = ordered[_MODULE_ROWS:]
     if rest:
         cells.append((f"({len(rest)} more)", "", *_numbers(functools.reduce(operator.add, rest))))
-    yield "By module and op, the dearest first (<- backward)"
+    yield "By module and op, the most expensive first (<- backward)"
     # The modules give way to the width: of the others each is as wide as it needs.
     others = [max(map(len, column)) for column in zip(heads, *cells, strict=True)][1:]
     room = max(width - sum(others) - 2 * len(heads), _NARROWEST)
@@ -101,10 +101,10 @@ def _numbers(row: ModuleRow) -> tuple[str, ...]:
     )
 
 
-def _dearest(rows: Sequence[MoveRow]) -> Iterator[str]:
+def _most_expensive(rows: Sequence[MoveRow]) -> Iterator[str]:
     if not rows:
         return
-    yield "Dearest implicit redistributions"
+    yield "Most expensive implicit redistributions"
     for place, row in enumerate(rows, 1):
         operand = f", operand {row.operand}" if row.operand else ""
         price = f"{row.us:.1f} us" if row.plan else "no price"

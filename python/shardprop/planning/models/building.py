@@ -23,9 +23,9 @@ def build(labelled: Labelled, planner: ExactPlanner, wishes: Wishes) -> Problem:
         problem.add_node(node.name, candidates.compute_us)
     Edges(labelled, planner).add_to(problem)
     for name, gradient in program.gradients.items():
-        problem.equal([program.parameters[name], gradient], name=f"gradient of {name} lies like it")
+        problem.equal([program.parameters[name], gradient], name=f"grad({name}) placed like {name}")
     for output, tangent in program.tangents:
         name = program.nodes[output].name
-        problem.equal([output, tangent], name=f"gradient of {name} lies like it")
+        problem.equal([output, tangent], name=f"grad({name}) placed like {name}")
     wishes.add_to(problem, labelled)
     return problem

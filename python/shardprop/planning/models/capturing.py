@@ -99,7 +99,7 @@ def capture(
             to say what ops cost (its part ``compute``).
         example_kwargs: What it is called with by name.
         inputs: Per tensor among the inputs its placements, or None for any.
-        outputs: Per tensor among the outputs, likewise. Its gradient lies like it.
+        outputs: Per tensor among the outputs, likewise. Its gradient is placed like it.
         parameters: Placements by name or pattern (``layers.*.weight``).
         parameter_memory: Bytes of parameters that a rank may hold.
         strided: Consider strategies with `_StridedShard`.

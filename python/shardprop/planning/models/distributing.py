@@ -104,7 +104,7 @@ def _parameter(
     made = nn.Parameter(placed, requires_grad=parameter.requires_grad)
     stands_for(made, Ref(node), program)
     if made.requires_grad:
-        # A gradient lies like its parameter: what the plan ends the backward pass with.
+        # A gradient is placed like its parameter: what the plan ends the backward pass with.
         gradient = program.gradients.get(name)
 
         def placed_like_it(found: DTensor) -> DTensor:

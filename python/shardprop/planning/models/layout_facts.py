@@ -42,7 +42,7 @@ class LayoutFacts:
         """The layout that an operand is brought to where an op wants it in this one.
 
         A masked partial of an operand (the token ids of an embedding whose vocabulary is sharded)
-        is made by torch in the midst of the op, from what is replicated.
+        is made by torch within the op, from what is replicated.
         """
         self._catch_up()
         return np.array(self._settled, np.int32)

@@ -87,7 +87,9 @@ def rule_that_was_registered() -> Explanation:
         )
         gemm = torch.ops.shardprop_golden.gemm.default
         with shardprop.temporary_rules():
-            shardprop.register_rule(gemm, "m k, k n -> m n")
+            # From a file of a short name, wherever the checkout lies: lines are wrapped by length.
+            line = compile('register_rule(gemm, "m k, k n -> m n")', "golden_cases.py", "exec")
+            exec(line, {"register_rule": shardprop.register_rule, "gemm": gemm})
             x = spec_of(mesh, (4096, 1024), (S(0), R))
             return shardprop.explain(gemm, x, spec_of(mesh, (1024, 2048), (S(0), R)))
 

@@ -115,7 +115,7 @@ def test_the_script_reads_no_markup() -> None:
 def test_what_is_infinite_is_null() -> None:
     trace = small()
     trace["redistributions"][0]["us"] = float("inf")
-    assert data_of(page(trace))["dearest"][0]["us"] is None
+    assert data_of(page(trace))["most_expensive"][0]["us"] is None
 
 
 def test_a_large_trace_stays_small() -> None:
@@ -131,8 +131,8 @@ def test_the_summary_counts() -> None:
     assert found["answered by torch's cache"] == ("300", "98 % of 306")
 
 
-def test_the_dearest_are_implicit_and_together() -> None:
-    rows = data_of(page(small()))["dearest"]
+def test_the_most_expensive_are_implicit_and_together() -> None:
+    rows = data_of(page(small()))["most_expensive"]
     assert [(row["op"], row["count"], row["us"]) for row in rows][:2] == [
         ("aten.bmm.default", 1, 50.0),
         ("aten.mm.default", 3, 37.5),
@@ -149,7 +149,7 @@ def test_the_dearest_are_implicit_and_together() -> None:
         "bytes": 3 * 4096,
         "us": 37.5,
     }
-    assert len(data_of(page(large()))["dearest"]) == 10
+    assert len(data_of(page(large()))["most_expensive"]) == 10
 
 
 def test_the_timeline_has_a_lane_for_each_mesh_dim() -> None:
@@ -210,7 +210,7 @@ def test_an_empty_trace_has_a_page() -> None:
     text = page(trace_of([], [], [], [], []))
     assert "Nothing was redistributed." in text and 'class="plan"' not in text
     data = data_of(text)
-    assert data["dearest"] == data["decisions"] == data["fallbacks"] == []
+    assert data["most_expensive"] == data["decisions"] == data["fallbacks"] == []
     assert data["timeline"]["bars"] == []
 
 

@@ -140,7 +140,7 @@ def test_rows_add_up_to_the_whole(trace: Trace) -> None:
     assert len({*keys}) == len(keys)
 
 
-def test_the_dearest_come_first_and_the_cheap_ones_not_at_all(mesh_of: MeshOf) -> None:
+def test_the_most_expensive_come_first_and_the_cheap_ones_not_at_all(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2)
     small, large = (dtensor(mesh, (n, n), [S(0)]) for n in (8, 1024))
     replicated = dtensor(mesh, (8, 8), [R])
@@ -149,16 +149,18 @@ def test_the_dearest_come_first_and_the_cheap_ones_not_at_all(mesh_of: MeshOf) -
             torch.mm(small, small)
         torch.mm(large, large)
         torch.mm(replicated, dtensor(mesh, (8, 8), [S(0)]))  # a chunk, on each rank alone
-    rows = found.dearest()
+    rows = found.most_expensive()
     assert [(row.count, tuple(row.src.shape)) for row in rows] == [(1, (1024, 1024)), (3, (8, 8))]
     assert [row.total_us for row in rows] == sorted((row.total_us for row in rows), reverse=True)
     assert all(row.collectives for row in rows)
-    assert found.dearest(1) == rows[:1]
+    assert found.most_expensive(1) == rows[:1]
 
 
-def test_layers_that_run_the_same_line_are_one_of_the_dearest(trace: Trace) -> None:
+def test_layers_that_run_the_same_line_are_one_of_the_most_expensive(trace: Trace) -> None:
     forward = [
-        row for row in trace.dearest() if not row.place.backward and row.op == "aten.mm.default"
+        row
+        for row in trace.most_expensive()
+        if not row.place.backward and row.op == "aten.mm.default"
     ]
     assert [(row.count, row.modules) for row in forward] == [
         (4, ("Model.blocks.0", "Model.blocks.1"))
@@ -174,7 +176,7 @@ def test_a_mask_is_no_communication(mesh_of: MeshOf) -> None:
     assert [r.planned.note for r in moved] == [
         "a local step: what is pending is set, nothing is sent"
     ]
-    assert found.dearest() == []
+    assert found.most_expensive() == []
     assert found.to_json()["summary"]["unpriced"] == 0
 
 
@@ -253,3 +255,8 @@ def test_a_plan_that_cannot_be_shown_says_why(mesh_of: MeshOf) -> None:
     assert elsewhere.plan is None
     assert elsewhere.planned.note == "Expected two specs on one mesh, got two meshes."
     assert (elsewhere.us, elsewhere.wire_bytes, elsewhere.collectives) == (0.0, 0, 0)
+
+
+def test_the_former_name_of_most_expensive_still_answers(trace: Trace) -> None:
+    with pytest.warns(DeprecationWarning, match="Trace.dearest is now most_expensive"):
+        assert trace.dearest(2) == trace.most_expensive(2)

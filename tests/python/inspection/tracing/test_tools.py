@@ -193,7 +193,7 @@ def test_a_trace_can_be_read_after_the_process_group_is_gone() -> None:
         + "with shardprop.trace() as t:\n"
         + "    torch.mm(x, x)\n"
         + "    dist.destroy_process_group()\n"
-        + "(moved,) = t.dearest()\n"
+        + "(moved,) = t.most_expensive()\n"
         + "assert moved.us > 0, moved\n"
         + "assert t.to_json()['summary']['unpriced'] == 0\n"
         + "assert 'all_gather over mesh dim 0' in str(t)\n"

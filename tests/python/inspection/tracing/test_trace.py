@@ -113,7 +113,7 @@ def test_what_the_program_asks_for_is_explicit(mesh_of: MeshOf) -> None:
     assert (there.op, there.operand, there.explicit) == (None, None, True)
     assert not there.place.backward
     assert all(r.place.backward for r in t.redistributions[1:])
-    assert t.dearest() == []
+    assert t.most_expensive() == []
 
 
 def test_errors_of_propagation_are_recorded(mesh_of: MeshOf) -> None:

@@ -17,8 +17,8 @@ function showSummary() {
 }
 
 function showDearest() {
-  const rows = report.dearest;
-  section("dearest").append(rows.length === 0 ? none("There was none.") : makeTable("Dearest implicit collectives", [
+  const rows = report.most_expensive;
+  section("most-expensive").append(rows.length === 0 ? none("There was none.") : makeTable("Most expensive implicit collectives", [
     { title: "Op and operand", value: (row) => row.op, wrap: true, show: (row) => withSoft(row.op, row.operand && `operand ${row.operand}`) },
     { title: "Redistribution", value: (row) => row.text, show: (row) => withSoft(element("code", {}, row.text), row.kinds) },
     { title: "Where", value: (row) => row.where, wrap: true, show: (row) => withSoft(element("code", {}, ...breakable(row.where)), row.module) },

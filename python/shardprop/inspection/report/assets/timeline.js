@@ -156,8 +156,8 @@ function makeTimeline(data) {
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     draw();
   }
-  const dearest = bars.reduce((best, bar) => (bar.us > best.us ? bar : best), bars[0]);
-  tell([dearest]);
+  const longest = bars.reduce((best, bar) => (bar.us > best.us ? bar : best), bars[0]);
+  tell([longest]);
   new ResizeObserver(resize).observe(svg);
   return [tools, element("div", { class: "lanes" }, svg), facts];
 }
