@@ -19,7 +19,7 @@ from shardprop.propagation.route import route_of
 from shardprop.rules import torch_registry
 from shardprop.rules.notation.rule_text import Notation
 from shardprop.rules.placeholder import ShardingPlaceholder as X
-from shardprop.verification.validate.calls import Call
+from shardprop.verification.calls.call import Call
 from shardprop.verification.validate.claimed_rows import _as_meta
 
 __all__ = ["SOUND", "Sound"]

@@ -10,9 +10,10 @@ import pytest
 from torch.distributed.tensor import Replicate
 
 import shardprop
-from shardprop.verification.validate.calls import Call
+from shardprop.verification.calls.call import Call
+from shardprop.verification.settings import Settings
 from shardprop.verification.validate.check import check_op
-from shardprop.verification.validate.results import OpReport, Settings
+from shardprop.verification.validate.results import OpReport
 
 from .mutations import KINDS, Mutant, is_refuted, is_used, mutations
 from .sound_rules import SOUND, Sound

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from shardprop.verification.validate.pool import run_all
+from shardprop.verification.pool import run_all
 from shardprop.verification.validate.results import OpReport
 
 
@@ -75,7 +75,7 @@ def test_interruption_leaves_no_process_behind() -> None:
         "import os, signal, sys, time\n"
         # Ignored where the tests were started in the background by a shell.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from shardprop.verification.validate.pool import run_all\n"
+        "from shardprop.verification.pool import run_all\n"
         "def work(op):\n"
         "    os.write(1, f'{os.getpid()}\\n'.encode())\n"
         "    time.sleep(20)\n"

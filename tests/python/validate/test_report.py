@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from shardprop.verification.settings import Settings
 from shardprop.verification.validate.report import exit_code, print_reports, values, write_scripts
 from shardprop.verification.validate.repro import DEFINE_HERE
-from shardprop.verification.validate.results import Finding, OpReport, Settings
+from shardprop.verification.validate.results import Finding, OpReport
 
 UNSOUND = Finding(
     "unsound", ("P(sum), P(sum) -> P(sum)",), (2,), "mul(f64[4], f64[4])", "off by 3", "print(1)"

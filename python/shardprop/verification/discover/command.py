@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from ..._torch import OpOverload, function_schema
 from ...support.progress import progress
-from ..validate.calls import Call
-from ..validate.files import FileError, generator_of_calls, import_file
-from ..validate.names import ops_named, overload
-from ..validate.pool import run_all
-from ..validate.request import Request, settings_of
+from ..calls.call import Call
+from ..calls.samples import Samples
+from ..files import FileError, generator_of_calls, import_file
+from ..names import ops_named, overload
+from ..pool import run_all
+from ..request import Request, settings_of
 from ..validate.results import OpReport
-from ..validate.samples import Samples
 from .discovery import Wanted, discover
 from .report import lines
 from .results import Discovery

@@ -9,7 +9,7 @@ import torch
 
 from ... import _torch
 from ...rules.notation.rule_text import Notation
-from ..validate.calls import Call
+from ..calls.call import Call
 
 __all__ = ["rows_of_text"]
 

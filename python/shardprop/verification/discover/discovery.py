@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..._torch import OpOverload
-from ..validate.calls import Call
-from ..validate.results import Settings
+from ..calls.call import Call
+from ..settings import Settings
 from .checking import check, without
 from .compiled import rows_of_text
 from .difference import differences

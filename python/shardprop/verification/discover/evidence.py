@@ -14,7 +14,7 @@ import torch
 
 from ... import _torch
 from ..._torch import OpOverload
-from ..validate.calls import Call
+from ..calls.call import Call, tensors_in
 from .observation import Observation
 from .rows import Row, cell_of, essential, placement_of
 from .slots import Signature, by_slot, signature_of, tensors_by_slot
@@ -131,7 +131,7 @@ def _observe(
         ranks,
         operands,
         tuple(tuple(tuple(tensor.shape) for tensor in slot) for slot in tensors),
-        {name: value for name, value in arguments.items() if not _has_tensor(value)},
+        {name: value for name, value in arguments.items() if not tensors_in(value)},
         essential(rows, operands),
         uneven,
         _judge(tried, lengths, operands),
@@ -157,10 +157,6 @@ def named_arguments(call: Call) -> dict[str, Any]:
     named = {a.name: a.default_value for a in schema if a.has_default_value()}
     positional = [a.name for a in schema if not a.kwarg_only]
     return named | dict(zip(positional, call.args, strict=False)) | call.kwargs
-
-
-def _has_tensor(value: Any) -> bool:
-    return any(isinstance(leaf, torch.Tensor) for leaf in _torch.tree_leaves(value))
 
 
 def describe(call: Call) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ... import _torch
-from ..validate.calls import Call
+from ..calls.call import Call
 from .evidence import Evidence
 from .observation import Observation
 from .rows import Row, cell_of, essential, implies, shard_dim

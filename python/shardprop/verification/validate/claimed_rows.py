@@ -28,12 +28,12 @@ from ...propagation.route import Who, route_of
 from ...rules import torch_registry
 from ...rules.rule import Origin, RowsRule
 from ...rules.torch_registry import TorchsWay
-from .candidates import shard
-from .execution import Executable, Outcome
+from ..settings import Settings
+from ..simulator.candidates import shard
+from ..simulator.execution import Executable, Outcome
+from ..simulator.ranks import local_shapes
+from ..simulator.simulation import Layout, Row, is_replicated
 from .meshes import mesh_of
-from .ranks import local_shapes
-from .results import Settings
-from .simulation import Layout, Row, is_replicated
 
 __all__ = ["Claimant", "Claims", "kind_of_rule"]
 

@@ -14,16 +14,17 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..._torch import OpOverload
-from .calls import Call
+from ..calls.call import Call
+from ..calls.samples import Samples
+from ..files import FileError, generator_of_calls, rules_registered_by
+from ..names import overload
+from ..pool import run_all
+from ..request import Request, ops_of, settings_of
+from ..settings import Settings
 from .check import check_op
-from .files import FileError, generator_of_calls, rules_registered_by
-from .names import overload
 from .plans import check_plans
-from .pool import run_all
 from .report import exit_code, print_reports, values, write_scripts
-from .request import Request, ops_of, settings_of
-from .results import OpReport, Settings
-from .samples import Samples
+from .results import OpReport
 
 __all__ = ["run"]
 
@@ -80,7 +81,8 @@ def _reports(
     request: Request,
 ) -> Iterator[OpReport]:
     """Reports of the ops as they are done, each made in a process of its own."""
-    samples = Samples(ops, settings.seed, own)
+    # What was once found of torch's rules is found again, of one op or of all.
+    samples = Samples(ops, settings.seed, own, every_sample=settings.rule == "torch")
     work = _Work(samples, settings, request.time_limit * (1 - _SPARE))
     names = [*map(str, ops), *([_PLANS] if request.plans else [])]
     yield from run_all(work, names, request.jobs, request.time_limit)

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .execution import Executable
-from .explore import explore
+from ..settings import Settings
+from ..simulator.execution import Executable
+from ..simulator.explore import explore
+from ..simulator.simulation import Row, Simulation
+from ..texts import call_text, row_text
 from .missing import MissingRows
-from .repro import script
-from .results import Finding, Settings
-from .simulation import Row, Simulation
-from .texts import call_text, row_text
+from .repro import smallest_script
+from .results import Finding
+from .shrink import witness_of
 
 __all__ = ["Looked", "Tried", "look_for_missing"]
 
@@ -56,7 +58,11 @@ def look_for_missing(
                 mesh=(ranks,),
                 call=call_text(call),
                 reason=f"holds, and is not claimed{also}",
-                repro=script(call, [row], (ranks,), settings.seed),
+                repro=smallest_script(
+                    witness_of(call, [row], (ranks,), settings.seed),
+                    apart=settings.apart,
+                    deadline=deadline,
+                ),
             )
         )
     return looked

@@ -22,11 +22,11 @@ import torch
 from ... import _torch
 from ..._torch import DeviceMesh, DTensor, Partial, Placement
 from ...model.placements import is_shard
-from .candidates import REPLICATE, shard
-from .compare import difference, largest
+from ..simulator.candidates import REPLICATE, shard
+from ..simulator.compare import difference, largest
+from ..simulator.partials import Untestable
+from ..simulator.ranks import Mismatch, join, split, summed_scale
 from .meshes import ensure_process_group
-from .partials import Untestable
-from .ranks import Mismatch, join, split, summed_scale
 from .results import Finding, OpReport
 
 __all__ = ["check_plan", "check_plans"]

@@ -10,8 +10,9 @@ import torch
 from rich.table import Table
 
 from ...support.console import console_for_tables, counted
+from ..settings import Settings
 from .repro import DEFINE_HERE
-from .results import Finding, OpReport, Settings
+from .results import Finding, OpReport
 
 __all__ = ["exit_code", "print_reports", "values", "write_scripts"]
 
