@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 import torch
 from pebble import ProcessExpired, ProcessPool
 
-from .validate.results import OpReport
+from .report import Report
 
 __all__ = ["run_all"]
 
 # What a worker makes of an op.
-Made = TypeVar("Made")
+Made = TypeVar("Made", bound=Report)
 Work = Callable[[str], Made]
 
 # Ops after which a worker makes room for another: what it has cached goes with it.
@@ -34,8 +34,12 @@ _RETRIES = 2
 
 
 def run_all(
-    work: Work[Made], ops: Sequence[str], jobs: int | None = None, time_limit: float = 60.0
-) -> Iterator[Made | OpReport]:
+    work: Work[Made],
+    ops: Sequence[str],
+    failed: Callable[..., Made],
+    jobs: int | None = None,
+    time_limit: float = 60.0,
+) -> Iterator[Made]:
     """A report of each op, in the order in which they are done.
 
     Workers are forked: they begin with all that this process has imported, recorded and registered,
@@ -45,6 +49,7 @@ def run_all(
     Args:
         work: Called with an op's name in a worker.
         ops: The names.
+        failed: Makes a report of an op's name and its `error`, where `work` made none.
         jobs: Processes at a time, as many as there are processors unless given.
         time_limit: Seconds for one op, after which its worker is killed.
 
@@ -56,15 +61,20 @@ def run_all(
     for _ in range(_RETRIES + 1):
         lost: list[str] = []
         if left:
-            yield from _run_once(work, left, jobs, time_limit, lost)
+            yield from _run_once(work, left, failed, jobs, time_limit, lost)
         left = lost
     for op in left:
-        yield OpReport(op, error="its worker was lost")
+        yield failed(op, error="its worker was lost")
 
 
 def _run_once(
-    work: Work[Made], ops: Sequence[str], jobs: int, time_limit: float, lost: list[str]
-) -> Iterator[Made | OpReport]:
+    work: Work[Made],
+    ops: Sequence[str],
+    failed: Callable[..., Made],
+    jobs: int,
+    time_limit: float,
+    lost: list[str],
+) -> Iterator[Made]:
     torch.set_num_threads(1)  # a fork takes over no threads, and a pool of them would be missed
     pool = ProcessPool(
         jobs,
@@ -79,7 +89,7 @@ def _run_once(
                 pool.schedule(_work, (op,), timeout=time_limit): op for op in ops
             }
             for future in as_completed(futures):
-                report = _report_of(future, futures[future], time_limit)
+                report = _report_of(future, futures[future], failed, time_limit)
                 if report is None:
                     lost.append(futures[future])
                 else:
@@ -92,18 +102,20 @@ def _run_once(
             pool.join()
 
 
-def _report_of(future: Future[Made], op: str, time_limit: float) -> Made | OpReport | None:
+def _report_of(
+    future: Future[Made], op: str, failed: Callable[..., Made], time_limit: float
+) -> Made | None:
     """The report of one op; None where the pool broke down for another reason."""
     try:
         return future.result()
     except FutureTimeoutError:
-        return OpReport(op, error=f"not done within {time_limit:g} s", seconds=time_limit)
+        return failed(op, error=f"not done within {time_limit:g} s", seconds=time_limit)
     except ProcessExpired as expired:
-        return OpReport(op, error=f"crashed: {_cause(expired.exitcode)}")
+        return failed(op, error=f"crashed: {_cause(expired.exitcode)}")
     except BrokenProcessPool:
         return None
     except (Exception, SystemExit) as error:  # an op or a rule may call sys.exit
-        return OpReport(op, error=f"{type(error).__name__}: {error}")
+        return failed(op, error=f"{type(error).__name__}: {error}")
 
 
 def _cause(exit_code: int | None) -> str:

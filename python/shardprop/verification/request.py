@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .._torch import OpOverload
 from ..errors import ShardpropError
+from .calls.call import Call
+from .files import generator_of_calls
 from .names import ops_named, ops_with_rules
 from .settings import Settings
 
-__all__ = ["Request", "RequestError", "ops_of", "settings_of"]
+__all__ = ["Request", "RequestError", "ops_of", "own_calls", "settings_of"]
 
 
 class RequestError(ShardpropError):
@@ -73,6 +75,15 @@ def settings_of(request: Request) -> Settings:
     if request.rule == "torch":
         return replace(settings, rule="torch")
     raise RequestError(f"Expected --rule active or torch, got {request.rule!r}.")
+
+
+def own_calls(request: Request) -> Callable[[OpOverload], Iterator[Call]] | None:
+    """The generator of calls in the file that the request names, if it names one.
+
+    Raises:
+        FileError: the file cannot be used.
+    """
+    return None if request.samples is None else generator_of_calls(request.samples)
 
 
 def ops_of(request: Request, registered: list[OpOverload]) -> list[OpOverload]:

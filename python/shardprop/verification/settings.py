@@ -19,6 +19,7 @@ class Settings:
         missing: Look for rows that hold and are not claimed.
         apart: Look for them in a forked process: a kernel may crash on operands that nobody ever
             gave it. For processes of one thread, such as a worker.
+        scripts: Write a script for each finding.
         rule: ``"active"``: the rule that shardprop uses; ``"torch"``: torch's own.
         seed: Seed of every random number.
         combinations: Placements of all operands that are tried on one mesh; if there are more,
@@ -31,6 +32,7 @@ class Settings:
     strided_factors: tuple[int, ...] = (2,)
     missing: bool = True
     apart: bool = False
+    scripts: bool = True
     rule: Literal["active", "torch"] = "active"
     seed: int = 0
     combinations: int = 1500

@@ -114,7 +114,7 @@ def _choose_and_check(
 
     What is told of it goes to `found`.
     """
-    settings = Settings(ranks=wanted.ranks, missing=False, seed=wanted.seed)
+    settings = Settings(ranks=wanted.ranks, missing=False, scripts=False, seed=wanted.seed)
     for _ in range(_MOST_CHECKS):
         chosen, found.unfit = _choose_for_most(evidence)
         if chosen is None:

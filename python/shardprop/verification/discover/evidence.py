@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -16,25 +16,11 @@ from ... import _torch
 from ..._torch import OpOverload
 from ..calls.call import Call, tensors_in
 from .observation import Observation
+from .row_trials import SimulatedCall
 from .rows import Row, cell_of, essential, placement_of
 from .slots import Signature, by_slot, signature_of, tensors_by_slot
 
-__all__ = ["Evidence", "Explorer", "Tried", "describe", "gather", "named_arguments"]
-
-
-class Tried(Protocol):
-    """A call that was tried on a number of ranks."""
-
-    @property
-    def rows(self) -> Iterable[tuple[Sequence[Any], Sequence[Any]]]:
-        """The rows (outputs, inputs) that hold and say something."""
-
-    def holds(self, outputs: Sequence[Any], inputs: Sequence[Any]) -> bool | None:
-        """Does a row hold? None where the call cannot tell."""
-
-
-# Tries a call on a number of ranks; raises where the call says nothing about a rule.
-Explorer = Callable[[Call, int], Tried]
+__all__ = ["Evidence", "describe", "gather", "named_arguments"]
 
 
 @dataclass
@@ -63,7 +49,7 @@ def gather(
     op: OpOverload,
     calls: Iterable[Call],
     ranks: Sequence[int],
-    explore: Explorer,
+    explore: Callable[[Call, int], SimulatedCall],
     deadline: float = math.inf,
 ) -> Evidence:
     """Try every call on every number of ranks, until `deadline`, a time as of `time.monotonic`."""
@@ -109,7 +95,7 @@ def _observe(
     arguments: dict[str, Any],
     tensors: list[list[torch.Tensor]],
     ranks: int,
-    tried: Tried,
+    tried: SimulatedCall,
 ) -> Observation:
     operands = len(signature_of(call.op).operands)
     lengths = [len(slot) for slot in tensors]
@@ -138,7 +124,9 @@ def _observe(
     )
 
 
-def _judge(tried: Tried, lengths: Sequence[int], operands: int) -> Callable[[Row], bool | None]:
+def _judge(
+    tried: SimulatedCall, lengths: Sequence[int], operands: int
+) -> Callable[[Row], bool | None]:
     """Whether a row holds, asked of the call itself."""
 
     @functools.cache

@@ -214,9 +214,9 @@ class _Checker:
                         reason=reason,
                         repro=smallest_script(
                             Witness(trial, tuple(rows), reason),
+                            self._settings,
+                            self._deadline,
                             self._claims,
-                            apart=self._settings.apart,
-                            deadline=self._deadline,
                         ),
                         raises=isinstance(reason, Raised),
                         origins=tuple(filter(None, map(claimant.origin_of, rows))),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..calls.call import Call
 from ..settings import Settings
 from ..simulator.execution import Executable
 from ..simulator.explore import explore
@@ -58,11 +59,14 @@ def look_for_missing(
                 mesh=(ranks,),
                 call=call_text(call),
                 reason=f"holds, and is not claimed{also}",
-                repro=smallest_script(
-                    witness_of(call, [row], (ranks,), settings.seed),
-                    apart=settings.apart,
-                    deadline=deadline,
-                ),
+                repro=_script(row, call, ranks, settings, deadline),
             )
         )
     return looked
+
+
+def _script(row: Row, call: Call, ranks: int, settings: Settings, deadline: float | None) -> str:
+    """A script that shows that the row holds, if scripts are wanted."""
+    if not settings.scripts:
+        return ""
+    return smallest_script(witness_of(call, [row], (ranks,), settings.seed), settings, deadline)

@@ -21,6 +21,7 @@ from ..._torch import NormPartial, Partial, Placement, Replicate, Shard
 from ...model.placements import is_shard
 from ..calls.call import Call
 from ..crash_isolation import last_apart
+from ..settings import Settings
 from ..simulator.compare import largest
 from ..simulator.execution import Outcome, outputs_in
 from ..simulator.partials import folded_by_name
@@ -65,20 +66,18 @@ _TAKEN = frozenset(("op", "compare", "torch", "tensor", "inf", "nan", "whole", "
 
 def smallest_script(
     witness: Witness,
-    is_claimed: Callable[[Witness], bool] | None = None,
-    *,
-    apart: bool,
+    settings: Settings,
     deadline: float | None = None,
+    is_claimed: Callable[[Witness], bool] | None = None,
 ) -> str:
-    """The script of the smallest witness found that has one; see `ever_smaller` and `script`.
-
-    `apart`: look for it in a forked process, which a kernel may crash.
-    """
+    """The script of the smallest witness found that has one; see `ever_smaller` and `script`."""
+    if not settings.scripts:
+        return ""
 
     def scripts() -> Iterator[str]:
         yield from filter(None, map(script, ever_smaller(witness, is_claimed)))
 
-    if apart:
+    if settings.apart:
         return last_apart(scripts, deadline) or ""
     *_, last = ("", *scripts())
     return last

@@ -1,9 +1,11 @@
-"""What a validation found, as plain data: it crosses process boundaries and becomes JSON."""
+"""What a validation found, as plain data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
+
+from ..report import Report
 
 __all__ = ["Finding", "OpReport"]
 
@@ -35,31 +37,21 @@ class Finding:
 
 
 @dataclass
-class OpReport:
-    """What was tried of one op, and what was found.
+class OpReport(Report):
+    """What was tried of the rule of an op, and what was found.
 
     Attributes:
-        op: The op overload, such as ``"aten.mm.default"``.
         rule: What claims the rows: ``"torch single-dim rule"``, ``"own rule"``, ``"registered
             rule"``, ``"torch full-mesh strategy"``, ``"decomposition"``, ``"none"``.
-        calls: Calls tried.
         rows: Distinct rows that were claimed for some call.
         checks: Executions on simulated ranks.
         findings: Unsound and missing rows.
-        skipped: Calls or rows left out, counted by reason.
-        error: Why the op could not be tried to its end: a crash, the time limit, no samples.
-        seconds: How long it took.
     """
 
-    op: str
     rule: str = "none"
-    calls: int = 0
     rows: int = 0
     checks: int = 0
     findings: list[Finding] = field(default_factory=list)
-    skipped: dict[str, int] = field(default_factory=dict)
-    error: str | None = None
-    seconds: float = 0.0
 
     @property
     def unsound(self) -> list[Finding]:
