@@ -7,7 +7,6 @@ one.
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
 import random
@@ -20,13 +19,13 @@ from contextlib import contextmanager
 import torch
 
 from ... import _torch
-from ..._torch import DeviceMesh, DTensor, Partial, Placement
+from ..._torch import DTensor, Partial, Placement
 from ...model.placements import is_shard
 from ..simulator.candidates import REPLICATE, shard
 from ..simulator.compare import difference, largest
 from ..simulator.partials import Untestable
 from ..simulator.ranks import Mismatch, join, split, summed_scale
-from .meshes import ensure_process_group
+from .meshes import ensure_process_group, mesh_of
 from .results import Finding, OpReport
 
 __all__ = ["check_plan", "check_plans"]
@@ -36,16 +35,6 @@ Layout = tuple[Placement, ...]
 _SHAPES = ((8, 4), (7, 5), (6, 9), (12, 8), (5, 2, 6), (24,), (13,))
 _REDUCE_OPS = ("sum", "avg", "max", "min")
 _FACTORS = (2, 3)
-
-
-@functools.lru_cache(maxsize=32)
-def _mesh(sizes: tuple[int, ...], flattened: bool) -> DeviceMesh:
-    names = tuple(f"dim_{index}" for index in range(len(sizes)))
-    ranks = torch.arange(math.prod(sizes)).reshape(sizes)
-    mesh = DeviceMesh("cpu", ranks, mesh_dim_names=names)
-    if flattened:
-        _torch.flatten_mesh(mesh)
-    return mesh
 
 
 def check_plan(
@@ -67,7 +56,7 @@ def check_plan(
     ensure_process_group(ranks)
     local = split(whole, source, sizes, torch.Generator().manual_seed(seed))
     with _torch.all_ranks_at_once(ranks):
-        mesh = _mesh(sizes, flattened)
+        mesh = mesh_of(sizes, flattened)
         held = _torch.as_one_tensor([tensor.clone() for tensor in local])
         before = DTensor.from_local(
             held, mesh, source, run_check=False, shape=whole.shape, stride=whole.stride()

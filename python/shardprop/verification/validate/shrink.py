@@ -16,7 +16,7 @@ from ..calls.resizing import listed_ints, resized, sizes_of
 from ..simulator.execution import Executable, expected_of
 from ..simulator.partials import Untestable
 from ..simulator.ranks import join
-from ..simulator.simulation import Data, Raised, Row, Simulation, layouts_of
+from ..simulator.simulation import Data, Row, Simulation, layouts_of
 
 __all__ = ["Witness", "ever_smaller", "shrunk", "witness_of"]
 
@@ -189,12 +189,15 @@ class _Shrinking:
         self._take(self._call.with_tensors(_of_32_bits))
         any(self._take(_with_round_numbers(self._call, digits)) for digits in _DIGITS)
         operands = range(len(self.best.trial.operands))
-        raises = isinstance(self.best.reason, Raised)
-        unread = operands if raises else self.best.trial.executable.outs
-        self._take_local(lambda at, x: torch.zeros_like(x) if at in unread else x.contiguous())
+        self._take_local(lambda _, x: x.contiguous())
+        for operand in operands:  # of many only the shape is read, of all where a rank raises
+            self._zero(operand)
         if not any(self._round(digits, operands) for digits in _DIGITS):
             for at in operands:
                 any(self._round(digits, [at]) for digits in _DIGITS)
+
+    def _zero(self, operand: int) -> bool:
+        return self._take_local(lambda at, x: torch.zeros_like(x) if at == operand else x)
 
     def _round(self, digits: int, operands: Iterable[int]) -> bool:
         return self._take_local(lambda at, x: _rounded(x, digits) if at in operands else x)
