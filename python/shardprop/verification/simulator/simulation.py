@@ -216,9 +216,10 @@ class Simulation:
     def _run_now(
         self, inputs: tuple[Layout, ...], output: Layout | None
     ) -> list[Outcome] | _Failed:
+        ranks = self._of_ranks(inputs, output)
         self.runs += 1
         made: list[Outcome] = []
-        for rank, (operands, shape) in enumerate(self._of_ranks(inputs, output)):
+        for rank, (operands, shape) in enumerate(ranks):
             try:
                 made.append(self.executable.run(operands, shape))
             except Exception as error:  # whatever an op raises on a rank is what a user would see
