@@ -1,4 +1,4 @@
-"""Writes docs/torch-rules.md and its scripts from what `shardprop validate` found of torch's rules.
+"""Writes docs/torch-rules.md from what `shardprop validate` found of torch's rules.
 
 shardprop validate --all --rule torch --json > found.json
 python tools/torch_rules.py found.json docs
@@ -20,10 +20,11 @@ unsound rows were tried again with `--rule torch --plans`, those rows are listed
 -> outputs; `_S(d, f)` is a `_StridedShard` of split factor f; rows with ` ; ` between them are on
 the mesh dims of one mesh. Of `redistribute` the rows are source -> target.
 
-A script per op under `torch-rules/` shows one of its rows: it lays the operands out as the row
-says, runs the op for every rank, and compares what the ranks hold together with the op on whole
-tensors. Run it with `python docs/torch-rules/NAME.py`; `shardprop validate OP --rule torch --repro
-DIR` writes scripts for all rows, which need torch alone.
+`shardprop validate OP --rule torch --repro DIR` finds the rows of an op again and writes a script
+for each: a page with what every rank holds of a small call, the op on each rank, and what they hold
+together beside the op on whole tensors. It needs torch alone. What a rule claims depends on the
+version of torch; what an op makes of local tensors hardly does. Of `redistribute`, `shardprop
+validate --plans` finds them again, without scripts.
 
 What shardprop does about them: where a rule of ours stands for torch's strategy and torch's gives
 wrong values, ours is right (`tests/python/parity/known.py` names each such difference). Single-dim
@@ -35,8 +36,8 @@ _SILENT = """
 
 The rows are claimed, and what the ranks hold together is not what the op gives.
 
-| op | rows | mesh | call | what differs | script |
-|---|---|---|---|---|---|
+| op | rows | mesh | call | what differs |
+|---|---|---|---|---|
 """
 
 _RAISING = """
@@ -44,8 +45,8 @@ _RAISING = """
 
 The rows are claimed, and the op raises on the local tensors of a rank. A program stops there.
 
-| op | rows | mesh | call | what a rank raises | script |
-|---|---|---|---|---|---|
+| op | rows | mesh | call | what a rank raises |
+|---|---|---|---|---|
 """
 
 _EMPTY = """
@@ -79,28 +80,13 @@ def _cell(text: str, width: int = 160) -> str:
     return shown.replace("|", "\\|")
 
 
-def _with_import(script: str) -> str:
-    """The script with an import in the place of what it brings along."""
-    head, _, rest = script.partition("import functools\n")
-    _, _, call = rest.partition("\nnan, inf = math.nan, math.inf\n")
-    head = head.replace("needs torch alone", "see docs/torch-rules.md")
-    check = "from shardprop.verification.validate.standalone_check import check"
-    imports = f"import math\n\nimport torch\n{check}\n"
-    return f"{head}{imports}\nnan, inf = math.nan, math.inf\n{call}"
-
-
-def _table(found: dict[str, list[dict[str, Any]]], folder: Path) -> Iterator[str]:
+def _table(found: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
     for op, findings in sorted(found.items()):
-        first = min(findings, key=lambda one: (len(one["rows"]), not one["repro"]))
-        script = ""
-        if first["repro"]:
-            path = folder / f"{op}.py"
-            path.write_text(_with_import(first["repro"]))
-            script = f"[script](torch-rules/{path.name})"
+        first = min(findings, key=lambda one: len(one["rows"]))
         findings = [first, *(one for one in findings if one is not first)]
         mesh = "x".join(map(str, first["mesh"]))
         call = _cell(first["call"].partition("(")[2].removesuffix(")"), 90)
-        cells = (op, _rows(findings), mesh, f"`{call}`", _cell(first["reason"]), script)
+        cells = (op, _rows(findings), mesh, f"`{call}`", _cell(first["reason"]))
         yield "| " + " | ".join(cells) + " |"
 
 
@@ -111,12 +97,8 @@ def _missing(report: dict[str, Any]) -> str:
 
 
 def main(source: Path, docs: Path) -> None:
-    """Write the document and the scripts."""
+    """Write the document."""
     found = json.loads(source.read_text())
-    folder = docs / "torch-rules"
-    folder.mkdir(exist_ok=True)
-    for old in folder.glob("*.py"):
-        old.unlink()
     silent: dict[str, list[dict[str, Any]]] = {}
     raising: dict[str, list[dict[str, Any]]] = {}
     empty: set[str] = set()
@@ -131,15 +113,15 @@ def main(source: Path, docs: Path) -> None:
             else:
                 raising.setdefault(report["op"], []).append(finding)
     for op in silent:
-        raising.pop(op, None)  # its script is there already, for what is worse
+        raising.pop(op, None)  # it is listed already, for what is worse
     text = _HEAD.format(
         torch=found["torch"],
         ops=found["summary"]["ops"],
         checks=found["summary"]["checks"],
         seed=found["settings"]["seed"],
     )
-    text += _SILENT + "\n".join(_table(silent, folder)) + "\n"
-    text += _RAISING + "\n".join(_table(raising, folder)) + "\n"
+    text += _SILENT + "\n".join(_table(silent)) + "\n"
+    text += _RAISING + "\n".join(_table(raising)) + "\n"
     text += _EMPTY + ", ".join(f"`{op}`" for op in sorted(empty)) + ".\n" + _MISSING
     for report in found["ops"]:
         rows = "" if "out" in report["op"].rpartition(".")[2] else _missing(report)

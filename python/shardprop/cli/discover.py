@@ -70,7 +70,7 @@ def discover(
     - 2: the request makes no sense: an unknown op, a file that cannot be used
     """
     from ..verification.discover.command import run
-    from ..verification.validate.request import Request
+    from ..verification.request import Request
 
     request = Request(
         ops=tuple(ops),

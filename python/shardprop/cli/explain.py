@@ -67,7 +67,7 @@ def explain(
     - 2: the request makes no sense: an unknown op, an argument that cannot be read
     """
     from ..inspection.explanation import explain as explain_decision
-    from ..verification.validate.files import import_file
+    from ..verification.files import import_file
     from .notation import arguments
     from .ranks import fake_mesh, fake_ranks, mesh_names, mesh_sizes
 
@@ -98,7 +98,7 @@ def _overload(name: str, args: list[Any], kwargs: dict[str, Any]) -> OpOverload:
     Raises:
         ShardpropError: there is none, or it cannot be told which.
     """
-    from ..verification.validate.names import ops_named
+    from ..verification.names import ops_named
     from .fitting import fits
 
     named = ops_named([name])

@@ -93,8 +93,8 @@ def validate(
     - 1: a row is unsound, or an op was not tried to its end: a crash, the time limit, no call known
     - 2: the request makes no sense: an unknown op, a file that cannot be used
     """
+    from ..verification.request import Request
     from ..verification.validate.command import run
-    from ..verification.validate.request import Request
 
     request = Request(
         ops=tuple(ops or ()),

@@ -15,9 +15,9 @@ from torch._subclasses import FakeTensorMode
 
 from shardprop import _torch
 from shardprop.cli.coverage_table import coverage
-from shardprop.verification.validate.choice import diverse
-from shardprop.verification.validate.derived import derived, functional_of
-from shardprop.verification.validate.opinfo import Recording, record
+from shardprop.verification.calls.choice import diverse
+from shardprop.verification.calls.derived import derived, functional_of
+from shardprop.verification.calls.opinfo import Recording, record
 
 from .. import decomposed_calls
 from ..parity import cases  # noqa: F401  (registers the builders)

@@ -15,8 +15,6 @@ SOURCES = sources_of(PACKAGE)
 ADAPTER = {name: text for name, text in SOURCES.items() if name.startswith("shardprop._torch.")}
 OTHERS = {name: text for name, text in SOURCES.items() if name not in ADAPTER}
 
-# Pasted as it is into scripts that have torch alone (validate/repro.py).
-WITH_TORCH_ALONE = {"shardprop.verification.validate.standalone_check": {"op._schema"}}
 # Of the import system's, where torch must not be imported.
 WITHOUT_TORCH = {"shardprop.half_imported": {"spec._initializing"}}
 
@@ -37,7 +35,7 @@ def test_one_package_touches_private_attributes_of_torch() -> None:
     found = {}
     for name, text in OTHERS.items():
         hits = private_attributes(text, OF_TORCH)
-        allowed = {**WITH_TORCH_ALONE, **WITHOUT_TORCH}.get(name, set())
+        allowed = WITHOUT_TORCH.get(name, set())
         hits = [hit for hit in hits if hit.partition(": ")[2] not in allowed]
         if hits:
             found[name] = hits

@@ -19,9 +19,10 @@ import shardprop
 from shardprop import ShardpropError, _torch
 from shardprop.propagation.propagator import propagate_sharding
 from shardprop.rules import torch_registry
-from shardprop.verification.validate.calls import Call
+from shardprop.verification.calls.call import Call
+from shardprop.verification.settings import Settings
 from shardprop.verification.validate.check import check_op
-from shardprop.verification.validate.results import OpReport, Settings
+from shardprop.verification.validate.results import OpReport
 
 from ..specs import SS, R, S, spec_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import tempfile
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from ... import _torch
 from ...cost.calibration import Calibration, calibrate
 from ...cost.topology import Group, Topology
 from ...support.progress import progress
+from ...support.torch_advice import without_torch_advice
 from .report import publish
 from .request import Request, is_under_torchrun
 
@@ -61,8 +61,8 @@ def _run_rank(request: Request, init_method: str, rank: int) -> None:
     )
     try:
         # torch's advice that its all-to-all over gloo is made of an all-gather: it is measured so.
-        logging.getLogger("torch.distributed.tensor").setLevel(logging.ERROR)
-        found = _calibrated(request)
+        with without_torch_advice():
+            found = _calibrated(request)
         if rank == 0:
             publish(found, request)
         dist.barrier()  # nobody leaves before rank 0 is done

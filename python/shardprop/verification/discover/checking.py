@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from ...errors import ShardpropError
 from ...rules.registration import register_rule, temporary_rules
-from ..validate.calls import Call
+from ..calls.call import Call
+from ..settings import Settings
 from ..validate.check import check_op
-from ..validate.results import Finding, Settings
+from ..validate.results import Finding
 from .evidence import Evidence
 from .observation import Observation
 from .rows import Row, shard_dim

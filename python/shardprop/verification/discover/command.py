@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..._torch import OpOverload, function_schema
-from ...support.progress import progress
-from ..validate.calls import Call
-from ..validate.files import FileError, generator_of_calls, import_file
-from ..validate.names import ops_named, overload
-from ..validate.pool import run_all
-from ..validate.request import Request, settings_of
-from ..validate.results import OpReport
-from ..validate.samples import Samples
+from ..calls.call import Call
+from ..calls.samples import Samples
+from ..files import FileError, import_file
+from ..names import ops_named, overload
+from ..pool import run_all
+from ..report import collected
+from ..request import Request, own_calls, settings_of
 from .discovery import Wanted, discover
 from .report import lines
 from .results import Discovery
@@ -40,8 +39,7 @@ def run(
     settings = settings_of(request)
     if request.module is not None:
         import_file(request.module)
-    # Before the names are looked up: the file may be what brings the ops.
-    own = None if request.samples is None else generator_of_calls(request.samples)
+    own = own_calls(request)  # before the names are looked up: the file may bring the ops
     ops = [op for op in ops_named(request.ops) if not _writes_out(op) or str(op) in request.ops]
     reduce_ops = REDUCE_OPS + (_RARE_REDUCE_OPS if every_reduce_op else ())
     wanted = Wanted(
@@ -51,13 +49,7 @@ def run(
         seconds=request.time_limit * _TO_TRY,
         seed=settings.seed,
     )
-    found = []
-    with progress(len(ops)) as begin:
-        begin("recording calls")
-        for one in discover_ops(ops, wanted, request, own):
-            found.append(one)
-            begin(one.op)
-    found.sort(key=lambda one: one.op)
+    found = collected(discover_ops(ops, wanted, request, own), len(ops))
     if as_json:
         print(json.dumps({"ops": [_values(one) for one in found]}, indent=2))
     else:
@@ -92,20 +84,15 @@ def discover_ops(
         return work(name, replace(wanted, made=False))
 
     crashed: list[str] = []
-    for found in run_all(work, list(map(str, ops)), request.jobs, request.time_limit):
-        if isinstance(found, OpReport) and str(found.error).startswith("crashed"):
+    limits = request.jobs, request.time_limit
+    for found in run_all(work, list(map(str, ops)), Discovery, *limits):
+        if str(found.error).startswith("crashed"):
             crashed.append(found.op)
         else:
-            yield _discovery(found)
+            yield found
     # Again on the given calls alone: it was most likely a call that was made from them.
-    for found in run_all(careful, crashed, request.jobs, request.time_limit) if crashed else ():
-        yield _discovery(found)
-
-
-def _discovery(found: Discovery | OpReport) -> Discovery:
-    if isinstance(found, OpReport):
-        return Discovery(found.op, error=found.error, seconds=found.seconds)
-    return found
+    if crashed:
+        yield from run_all(careful, crashed, Discovery, *limits)
 
 
 def _values(found: Discovery) -> dict[str, object]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
-from ... import _torch
 from ...rules.notation.rule_text import Notation
-from ..validate.calls import Call
+from ..calls.call import Call
+from ..validate.claimed_rows import as_meta
 
 __all__ = ["rows_of_text"]
 
@@ -19,22 +17,8 @@ def rows_of_text(text: str) -> Callable[[Call, Sequence[Any]], list[Sequence[Any
     notation = Notation(text)
 
     def rows(call: Call, outputs: Sequence[Any]) -> list[Sequence[Any]]:
-        return list(
-            notation.rows(
-                call.op,
-                tuple(_meta(value) for value in call.args),
-                {name: _meta(value) for name, value in call.kwargs.items()},
-                outputs=[_meta(value) for value in outputs],
-            )
-        )
+        kwargs = {name: as_meta(value) for name, value in call.kwargs.items()}
+        metas = [as_meta(value) for value in outputs]
+        return list(notation.rows(call.op, tuple(map(as_meta, call.args)), kwargs, outputs=metas))
 
     return rows
-
-
-def _meta(value: Any) -> Any:
-    """Metadata in the place of tensors."""
-    if isinstance(value, torch.Tensor):
-        return _torch.TensorMeta(value.shape, value.stride(), value.dtype)
-    if isinstance(value, (list, tuple)):
-        return type(value)(map(_meta, value))
-    return value

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import ShardpropError
-from ..validate.calls import Call
+from ..calls.call import Call
+from ..settings import Settings
+from ..simulator.execution import Executable
+from ..simulator.simulation import varied
 from ..validate.claimed_rows import Claimant, kind_of_rule
-from ..validate.execution import Executable
-from ..validate.results import Settings
-from ..validate.simulation import varied
 from .compiled import rows_of_text
 from .evidence import Evidence
 from .observation import Observation

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..._torch import OpOverload
-from ..validate.calls import Call
-from ..validate.results import Settings
+from ..calls.call import Call
+from ..settings import Settings
 from .checking import check, without
 from .compiled import rows_of_text
 from .difference import differences
@@ -114,7 +114,7 @@ def _choose_and_check(
 
     What is told of it goes to `found`.
     """
-    settings = Settings(ranks=wanted.ranks, missing=False, seed=wanted.seed)
+    settings = Settings(ranks=wanted.ranks, missing=False, scripts=False, seed=wanted.seed)
     for _ in range(_MOST_CHECKS):
         chosen, found.unfit = _choose_for_most(evidence)
         if chosen is None:

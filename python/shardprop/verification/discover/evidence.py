@@ -8,33 +8,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from ... import _torch
 from ..._torch import OpOverload
-from ..validate.calls import Call
+from ..calls.call import Call, tensors_in
 from .observation import Observation
+from .row_trials import SimulatedCall
 from .rows import Row, cell_of, essential, placement_of
 from .slots import Signature, by_slot, signature_of, tensors_by_slot
 
-__all__ = ["Evidence", "Explorer", "Tried", "describe", "gather", "named_arguments"]
-
-
-class Tried(Protocol):
-    """A call that was tried on a number of ranks."""
-
-    @property
-    def rows(self) -> Iterable[tuple[Sequence[Any], Sequence[Any]]]:
-        """The rows (outputs, inputs) that hold and say something."""
-
-    def holds(self, outputs: Sequence[Any], inputs: Sequence[Any]) -> bool | None:
-        """Does a row hold? None where the call cannot tell."""
-
-
-# Tries a call on a number of ranks; raises where the call says nothing about a rule.
-Explorer = Callable[[Call, int], Tried]
+__all__ = ["Evidence", "describe", "gather", "named_arguments"]
 
 
 @dataclass
@@ -63,7 +49,7 @@ def gather(
     op: OpOverload,
     calls: Iterable[Call],
     ranks: Sequence[int],
-    explore: Explorer,
+    explore: Callable[[Call, int], SimulatedCall],
     deadline: float = math.inf,
 ) -> Evidence:
     """Try every call on every number of ranks, until `deadline`, a time as of `time.monotonic`."""
@@ -109,7 +95,7 @@ def _observe(
     arguments: dict[str, Any],
     tensors: list[list[torch.Tensor]],
     ranks: int,
-    tried: Tried,
+    tried: SimulatedCall,
 ) -> Observation:
     operands = len(signature_of(call.op).operands)
     lengths = [len(slot) for slot in tensors]
@@ -131,14 +117,16 @@ def _observe(
         ranks,
         operands,
         tuple(tuple(tuple(tensor.shape) for tensor in slot) for slot in tensors),
-        {name: value for name, value in arguments.items() if not _has_tensor(value)},
+        {name: value for name, value in arguments.items() if not tensors_in(value)},
         essential(rows, operands),
         uneven,
         _judge(tried, lengths, operands),
     )
 
 
-def _judge(tried: Tried, lengths: Sequence[int], operands: int) -> Callable[[Row], bool | None]:
+def _judge(
+    tried: SimulatedCall, lengths: Sequence[int], operands: int
+) -> Callable[[Row], bool | None]:
     """Whether a row holds, asked of the call itself."""
 
     @functools.cache
@@ -157,10 +145,6 @@ def named_arguments(call: Call) -> dict[str, Any]:
     named = {a.name: a.default_value for a in schema if a.has_default_value()}
     positional = [a.name for a in schema if not a.kwarg_only]
     return named | dict(zip(positional, call.args, strict=False)) | call.kwargs
-
-
-def _has_tensor(value: Any) -> bool:
-    return any(isinstance(leaf, torch.Tensor) for leaf in _torch.tree_leaves(value))
 
 
 def describe(call: Call) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..report import listed
 from .results import Difference, Discovery, LeftOut
 
 __all__ = ["lines"]
 
 # Rows that are listed of each kind; JSON has all of them.
 _MOST_ROWS = 5
+_MORE = "#   and {} more (--json lists them)"
 
 
 def lines(found: Discovery) -> Iterator[str]:
@@ -50,27 +52,31 @@ def lines(found: Discovery) -> Iterator[str]:
 def _left_out(rows: list[LeftOut]) -> Iterator[str]:
     if rows:
         yield "# rows that hold on some calls, and are not in the rule:"
-    for one in rows[:_MOST_ROWS]:
-        why = f"not on {one.fails_on}" if one.fails_on else "no rule of the notation has it"
-        yield f"#   {one.row}: on {one.calls}, as {one.example}; {why}"
-    if len(rows) > _MOST_ROWS:
-        yield f"#   and {len(rows) - _MOST_ROWS} more (--json lists them)"
+    yield from listed(rows, _MOST_ROWS, _left_out_text, _MORE)
+
+
+def _left_out_text(one: LeftOut) -> str:
+    why = f"not on {one.fails_on}" if one.fails_on else "no rule of the notation has it"
+    return f"#   {one.row}: on {one.calls}, as {one.example}; {why}"
 
 
 def _differences(rows: list[Difference], kind: str) -> Iterator[str]:
     if kind == "none":
         yield "# the op has no rule"
-        return
-    if not rows:
+    elif not rows:
         yield f"# the op's {kind} has the same rows"
-        return
-    verdicts = {True: "holds", False: "DOES NOT HOLD"}
-    for side in ("discovered", kind):
-        mine = [one for one in rows if one.only_in == side]
-        if mine:
-            yield f"# only in the {side} rule:" if side != kind else f"# only in the op's {kind}:"
-        for one in mine[:_MOST_ROWS]:
-            verdict = f" ({verdicts[one.holds]})" if side == kind else ""
-            yield f"#   {one.row}: on {one.calls} calls, as {one.example}{verdict}"
-        if len(mine) > _MOST_ROWS:
-            yield f"#   and {len(mine) - _MOST_ROWS} more (--json lists them)"
+    ours = [one for one in rows if one.only_in == "discovered"]
+    theirs = [one for one in rows if one.only_in == kind]
+    if ours:
+        yield "# only in the discovered rule:"
+    yield from listed(ours, _MOST_ROWS, _difference_text, _MORE)
+    if theirs:
+        yield f"# only in the op's {kind}:"
+    verdicts = {True: " (holds)", False: " (DOES NOT HOLD)"}
+    yield from listed(
+        theirs, _MOST_ROWS, lambda one: _difference_text(one) + verdicts[one.holds], _MORE
+    )
+
+
+def _difference_text(one: Difference) -> str:
+    return f"#   {one.row}: on {one.calls} calls, as {one.example}"

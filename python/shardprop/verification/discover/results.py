@@ -1,8 +1,10 @@
-"""What a discovery found, as plain data: it crosses process boundaries and becomes JSON."""
+"""What a discovery found, as plain data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+from ..report import Report
 
 __all__ = ["Difference", "Discovery", "LeftOut", "Shown"]
 
@@ -61,15 +63,13 @@ class Difference:
 
 
 @dataclass
-class Discovery:
-    """The rule that was found for an op, and what it rests on.
+class Discovery(Report):
+    """The rule that was found for an op, and the evidence for it.
 
     Attributes:
-        op: The op overload, such as ``"aten.mm.default"``.
         rule: The rule in the notation; None if nothing was found that could be said.
         ranks: Sizes of the 1-D meshes.
-        calls: Calls tried.
-        given: How many of them were given; the others were made from those.
+        given: How many of the calls were given; the others were made from those.
         made_up: Those given were made up from the schema: nobody said what the op takes.
         rows: Rows that were tried, over all calls and meshes.
         held: How many of them held.
@@ -81,18 +81,13 @@ class Discovery:
             or on several mesh dims, with a call.
         unchecked: Why it was not tried to the end whether rows fail so; None if it was.
         never_varied: Arguments that had one value in all calls, with the value.
-        skipped: Calls left out, counted by reason.
         unfit: Calls that the rule does not fit: it raises there.
         compared_with: The kind of the rule that is there already; None if not compared.
         differences: What that rule and the discovered one do not share.
-        error: Why nothing was found: a crash, the time limit, no call.
-        seconds: How long it took.
     """
 
-    op: str
     rule: str | None = None
     ranks: tuple[int, ...] = ()
-    calls: int = 0
     given: int = 0
     made_up: bool = False
     rows: int = 0
@@ -103,12 +98,9 @@ class Discovery:
     refuted: dict[str, str] = field(default_factory=dict)
     unchecked: str | None = None
     never_varied: dict[str, str] = field(default_factory=dict)
-    skipped: dict[str, int] = field(default_factory=dict)
     unfit: list[str] = field(default_factory=list)
     compared_with: str | None = None
     differences: list[Difference] = field(default_factory=list)
-    error: str | None = None
-    seconds: float = 0.0
 
     @property
     def registration(self) -> str:

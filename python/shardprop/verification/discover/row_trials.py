@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from ..._torch import Partial, Placement, Replicate, Shard
-from ..validate.calls import Call
-from ..validate.execution import Executable
-from ..validate.explore import explore
-from ..validate.partials import Untestable, is_reducible
-from ..validate.results import Settings
-from ..validate.simulation import Row, simulations, varied
+from ..calls.call import Call
+from ..settings import Settings
+from ..simulator.execution import Executable
+from ..simulator.explore import explore
+from ..simulator.partials import Untestable, is_reducible
+from ..simulator.simulation import Row, simulations, varied
 
 __all__ = ["REDUCE_OPS", "SimulatedCall", "combinations"]
 

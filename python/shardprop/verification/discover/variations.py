@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import torch
 
 from ... import _torch
-from ..validate.calls import Call
+from ..calls.call import Call, tensors_in
+from ..calls.resizing import resized, sizes_of
 from .evidence import named_arguments
 
 __all__ = ["never_varied", "varied"]
@@ -23,9 +26,13 @@ def varied(calls: Sequence[Call], seed: int = 0) -> list[Call]:
     random = torch.Generator().manual_seed(seed)
     for call in tuple(more):
         for resize, word in ((_less, "shrunk"), (_more, "grown")):
+            change = {size: resize(size) for size in sizes_of(call) if resize(size) != size}
+            if not change:
+                continue
             # Integers may be indices, which have to stay inside of what they point into.
-            tries = (_resized(call, resize, word, wrap, random) for wrap in (False, True))
-            more += next(([other] for other in tries if other and _is_taken(other)), [])
+            tries = (resized(call, change, random, wrap) for wrap in (False, True))
+            taken = (other for other in tries if _is_taken(other))
+            more += [replace(one, origin=f"{call.origin}, {word}") for one in islice(taken, 1)]
     return more + [other for call in calls for other in _of_other_signs(call)]
 
 
@@ -38,14 +45,7 @@ def _of_other_signs(call: Call) -> Iterator[Call]:
     if not call.tensors or not all(_is_natural(tensor) for tensor in call.tensors):
         return
     for sign, word in ((_alternating, "of both signs"), (_negative, "negative")):
-
-        def changed(value: Any, sign: Callable[[torch.Tensor], torch.Tensor] = sign) -> Any:
-            if isinstance(value, torch.Tensor):
-                return sign(value)
-            return type(value)(map(changed, value)) if isinstance(value, (list, tuple)) else value
-
-        kwargs = {name: changed(value) for name, value in call.kwargs.items()}
-        other = Call(call.op, tuple(map(changed, call.args)), kwargs, f"{call.origin}, {word}")
+        other = call.with_tensors(sign, f", {word}")
         if _is_taken(other):
             yield other
 
@@ -73,7 +73,7 @@ def never_varied(calls: Sequence[Call]) -> dict[str, str]:
     values: dict[str, set[str]] = {}
     for call in calls:
         for name, value in named_arguments(call).items():
-            if not any(isinstance(x, torch.Tensor) for x in _torch.tree_leaves(value)):
+            if not tensors_in(value):
                 values.setdefault(name, set()).add(repr(value))
     tensors = {
         a.name for a in _torch.function_schema(calls[0].op).arguments if "Tensor" in str(a.type)
@@ -156,49 +156,6 @@ def _with_argument(call: Call, name: str, value: Any) -> Call:
     return Call(call.op, args, kwargs, f"{call.origin}, {name}={value}")
 
 
-def _resized(
-    call: Call, resize: Callable[[int], int], word: str, wrap: bool, random: torch.Generator
-) -> Call | None:
-    """The call with other sizes, equal ones staying equal; None if there is nothing to change.
-
-    `wrap`: take integers modulo the smallest size.
-    """
-    sizes = {size for tensor in call.tensors for size in tensor.shape}
-    if all(resize(size) == size for size in sizes):
-        return None
-    modulus = min(map(resize, sizes)) if wrap else None
-
-    def changed(value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return _resized_tensor(value, resize, modulus, random)
-        if isinstance(value, (list, tuple)):
-            return type(value)(resize(x) if _is_size(x, sizes) else changed(x) for x in value)
-        return value
-
-    kwargs = {name: changed(value) for name, value in call.kwargs.items()}
-    args = tuple(map(changed, call.args))
-    return Call(call.op, args, kwargs, f"{call.origin}, {word}")
-
-
-def _resized_tensor(
-    tensor: torch.Tensor,
-    resize: Callable[[int], int],
-    modulus: int | None,
-    random: torch.Generator,
-) -> torch.Tensor:
-    smaller = tensor[tuple(slice(resize(size)) for size in tensor.shape)]
-    other = smaller.expand([resize(size) for size in tensor.shape]).clone()
-    if other.numel() > smaller.numel() and other.dtype.is_floating_point:
-        other += torch.rand(other.shape, generator=random, dtype=other.dtype)  # else rows are alike
-    if modulus is None or _is_continuous(other) or other.dtype is torch.bool:
-        return other
-    return other % modulus
-
-
-def _is_size(value: Any, sizes: set[int]) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value in sizes
-
-
 def _less(size: int) -> int:
     """A size that two ranks do not share equally."""
     return size - 1 if size > 2 and size % 2 == 0 else size
@@ -215,13 +172,8 @@ def _is_continuous(tensor: torch.Tensor) -> bool:
 
 def _is_taken(call: Call) -> bool:
     """Does the op take the call, with a result that says something?"""
-    copies = Call(call.op, _copied(call.args), _copied(call.kwargs))
-    try:
-        results = call.op(*copies.args, **copies.kwargs)
-    except Exception:
-        return False
-    leaves = [x for x in _torch.tree_leaves(results) if isinstance(x, torch.Tensor)]
-    return not any(_says_nothing(x) for x in leaves)
+    results = call.results()
+    return results is not None and not any(map(_says_nothing, results))
 
 
 def _says_nothing(result: torch.Tensor) -> bool:
@@ -229,13 +181,3 @@ def _says_nothing(result: torch.Tensor) -> bool:
     if _is_continuous(result) and bool(result.isnan().any()):
         return True
     return result.numel() > 1 and bool((result == result.reshape(-1)[0]).all())
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    if isinstance(value, (list, tuple)):
-        return type(value)(map(_copied, value))
-    if isinstance(value, dict):
-        return {name: _copied(item) for name, item in value.items()}
-    return value

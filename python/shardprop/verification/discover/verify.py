@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ... import _torch
-from ..validate.calls import Call
+from ..._torch import Shard
+from ..calls.call import Call
+from ..simulator.ranks import local_shapes
+from ..validate.claimed_rows import is_enough
 from .evidence import Evidence
 from .observation import Observation
 from .rows import Row, cell_of, essential, implies, shard_dim
@@ -102,13 +105,7 @@ def _is_met(placement: Any, shape: Sequence[int], ranks: int) -> bool:
     """Do the shards satisfy what a placeholder asks of them?"""
     if not isinstance(placement, _torch.ShardingPlaceholder):
         return True
-    size = shape[placement.dim]
-    shard = -(-size // ranks)
-    last = max(size - (ranks - 1) * shard, 0)
-    if size < ranks or (getattr(placement, "even", False) and last != shard):
-        return False
-    if not getattr(placement, "is_constrained", False):
-        return True  # torch takes 4 elements on 3 ranks, of which one has none
-    multiple = getattr(placement, "multiple_of", 1)
-    least = getattr(placement, "min_local", 1)
-    return last >= least and shard % multiple == last % multiple == 0
+    local = [held[placement.dim] for held in local_shapes(shape, [Shard(placement.dim)], [ranks])]
+    # torch takes 4 elements on 3 ranks, of which one has none.
+    asks = getattr(placement, "is_constrained", False)
+    return shape[placement.dim] >= ranks and (not asks or is_enough(local, placement))

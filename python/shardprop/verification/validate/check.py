@@ -13,17 +13,28 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from ..._torch import OpOverload
-from .calls import Call
-from .candidates import Combinations
+from ..calls.call import Call
+from ..crash_isolation import Lost, apart
+from ..settings import Settings
+from ..simulator.candidates import Combinations
+from ..simulator.execution import Executable
+from ..simulator.partials import Untestable
+from ..simulator.simulation import (
+    Data,
+    Raised,
+    Row,
+    Simulation,
+    is_mixed,
+    simulations,
+    telling,
+    varied,
+)
+from ..texts import call_text, error_text, row_text
 from .claimed_rows import Claimant, kind_of_rule
-from .crash_isolation import Lost, apart
-from .execution import Executable
 from .missing_rows import Tried, look_for_missing
-from .partials import Untestable
-from .repro import script
-from .results import Finding, OpReport, Settings
-from .simulation import Data, Raised, Row, Simulation, is_mixed, simulations, telling, varied
-from .texts import call_text, error_text, row_text
+from .repro import smallest_script
+from .results import Finding, OpReport
+from .shrink import Witness
 
 __all__ = ["check_op"]
 
@@ -201,7 +212,12 @@ class _Checker:
                         mesh=trial.sizes,
                         call=call_text(call),
                         reason=reason,
-                        repro=script(call, rows, trial.sizes, self._settings.seed),
+                        repro=smallest_script(
+                            Witness(trial, tuple(rows), reason),
+                            self._settings,
+                            self._deadline,
+                            self._claims,
+                        ),
                         raises=isinstance(reason, Raised),
                         origins=tuple(filter(None, map(claimant.origin_of, rows))),
                     )
@@ -212,6 +228,16 @@ class _Checker:
             return False
         self._with_verdict += 1
         return True
+
+    def _claims(self, witness: Witness) -> bool:
+        """Does the rule claim the rows of a witness for its call?"""
+        trial, rows = witness.trial, list(witness.rows)
+        claimant = Claimant(trial.executable, trial.expected, self._settings)
+        alone = all(
+            row in claimant.claims(ranks, [row.inputs]).rows
+            for row, ranks in zip(rows, trial.sizes, strict=True)
+        )
+        return alone and (len(rows) == 1 or claimant.composed(trial.sizes, rows) == rows)
 
 
 def _has_mixed_partials(rows: Sequence[Row]) -> bool:

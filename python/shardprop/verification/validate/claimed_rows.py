@@ -28,14 +28,14 @@ from ...propagation.route import Who, route_of
 from ...rules import torch_registry
 from ...rules.rule import Origin, RowsRule
 from ...rules.torch_registry import TorchsWay
-from .candidates import shard
-from .execution import Executable, Outcome
+from ..settings import Settings
+from ..simulator.candidates import shard
+from ..simulator.execution import Executable, Outcome
+from ..simulator.ranks import local_shapes
+from ..simulator.simulation import Layout, Row, is_replicated
 from .meshes import mesh_of
-from .ranks import local_shapes
-from .results import Settings
-from .simulation import Layout, Row, is_replicated
 
-__all__ = ["Claimant", "Claims", "kind_of_rule"]
+__all__ = ["Claimant", "Claims", "as_meta", "is_enough", "kind_of_rule"]
 
 # A rule that has refused so many placements, and taken none, is asked no further.
 _REFUSALS = 200
@@ -164,8 +164,8 @@ class Claimant:
 
     def _take_listed(self, found: Claims, rule: Any, ranks: int) -> None:
         call = self._executable.call
-        args = tuple(_as_meta(arg) for arg in call.args)
-        kwargs = {name: _as_meta(value) for name, value in call.kwargs.items()}
+        args = tuple(as_meta(arg) for arg in call.args)
+        kwargs = {name: as_meta(value) for name, value in call.kwargs.items()}
         for row, origin in self._listed(rule, args, kwargs):
             outputs = len(row) - len(self._executable.operands)
             asked = row[outputs:]
@@ -217,7 +217,7 @@ class Claimant:
         for ask in itertools.chain.from_iterable(self._asks.get(row, ()) for row in rows):
             layout = [(row.outputs if ask.is_output else row.inputs)[ask.place] for row in rows]
             held = local_shapes(ask.shape, layout, sizes)  # type: ignore[arg-type]
-            if not _is_enough([shape[ask.cell.dim] for shape in held], ask.cell):
+            if not is_enough([shape[ask.cell.dim] for shape in held], ask.cell):
                 return False
         return True
 
@@ -284,12 +284,12 @@ def _is_shardable(shape: Sequence[int], layout: Layout, sizes: Sequence[int]) ->
     return all(shape[dim] >= count for dim, count in pieces.items())
 
 
-def _as_meta(value: Any) -> Any:
+def as_meta(value: Any) -> Any:
     """An argument as a rule sees it: metadata for tensors."""
     if isinstance(value, torch.Tensor):
         return _meta(value)
     if isinstance(value, (list, tuple)):
-        made = [_as_meta(item) for item in value]
+        made = [as_meta(item) for item in value]
         if value and all(isinstance(item, torch.Tensor) for item in value):
             return tuple(made)
         return made if any(isinstance(x, torch.Tensor) for x in value) else type(value)(made)
@@ -325,7 +325,7 @@ def _applies(
     return True
 
 
-def _is_enough(local: Sequence[int], placeholder: Any) -> bool:
+def is_enough(local: Sequence[int], placeholder: Any) -> bool:
     """Do these sizes on the ranks fulfil what a constrained placeholder asks for?"""
     return (
         (not placeholder.even or len(set(local)) == 1)
@@ -338,19 +338,11 @@ def _schema(executable: Executable, sizes: tuple[int, ...], layouts: Sequence[La
     mesh = mesh_of(sizes)
     rest = iter(layouts)
 
-    def placed(value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return make_spec(mesh, next(rest), _meta(value), strided_is_order=False)
-        return value
+    def placed(value: torch.Tensor) -> DTensorSpec:
+        return make_spec(mesh, next(rest), _meta(value), strided_is_order=False)
 
-    call = executable.call
-    leaves, spec = _torch.tree_flatten((call.args, call.kwargs))
-    args, kwargs = _torch.tree_unflatten([placed(leaf) for leaf in leaves], spec)
-    return torch_registry.op_schema(call.op, args, kwargs)
-
-
-def _specs(value: Any) -> list[DTensorSpec]:
-    return [x for x in _torch.tree_leaves(value) if isinstance(x, DTensorSpec)]
+    call = executable.call.with_tensors(placed)
+    return torch_registry.op_schema(call.op, call.args, call.kwargs)
 
 
 def _leaves_operands(schema: OpSchema, sharding: OutputSharding) -> bool:
@@ -358,8 +350,11 @@ def _leaves_operands(schema: OpSchema, sharding: OutputSharding) -> bool:
     wanted = sharding.redistribute_schema
     if not sharding.needs_redistribute or wanted is None:
         return True
-    now = [spec.placements for spec in _specs(schema.args_schema)]
-    return [spec.placements for spec in _specs(wanted.args_schema)] == now
+    now, then = (
+        [x.placements for x in _torch.tree_leaves(one.args_schema) if isinstance(x, DTensorSpec)]
+        for one in (schema, wanted)
+    )
+    return now == then
 
 
 def _output_specs(sharding: OutputSharding) -> list[DTensorSpec | None]:

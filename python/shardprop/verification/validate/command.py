@@ -6,24 +6,22 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
 from ..._torch import OpOverload
-from .calls import Call
+from ..calls.call import Call
+from ..calls.samples import Samples
+from ..files import FileError, rules_registered_by
+from ..names import overload
+from ..pool import run_all
+from ..report import collected
+from ..request import Request, ops_of, own_calls, settings_of
+from ..settings import Settings
 from .check import check_op
-from .files import FileError, generator_of_calls, rules_registered_by
-from .names import overload
 from .plans import check_plans
-from .pool import run_all
 from .report import exit_code, print_reports, values, write_scripts
-from .request import Request, ops_of, settings_of
-from .results import OpReport, Settings
-from .samples import Samples
+from .results import OpReport
 
 __all__ = ["run"]
 
@@ -41,19 +39,14 @@ def run(request: Request, as_json: bool = False, show_missing: bool = False) -> 
         ShardpropError: the request makes no sense.
     """
     start = time.monotonic()
-    settings = settings_of(request)
+    scripts_wanted = as_json or request.repro is not None
+    settings = replace(settings_of(request), scripts=scripts_wanted)
     registered: list[OpOverload] = []
     if request.module is not None:
         registered = rules_registered_by(request.module, needed=not request.ops)
-    # Before the names are looked up: the file may be what brings the ops.
-    own = None if request.samples is None else generator_of_calls(request.samples)
+    own = own_calls(request)  # before the names are looked up: the file may bring the ops
     ops = ops_of(request, registered)
-    with _progress(len(ops) + request.plans) as advance:
-        reports = []
-        for report in _reports(ops, settings, own, request):
-            reports.append(report)
-            advance(report)
-    reports.sort(key=lambda report: report.op)
+    reports = collected(_reports(ops, settings, own, request), len(ops) + request.plans)
     seconds = time.monotonic() - start
     scripts: dict[int, Path] = {}
     if request.repro is not None:
@@ -80,10 +73,11 @@ def _reports(
     request: Request,
 ) -> Iterator[OpReport]:
     """Reports of the ops as they are done, each made in a process of its own."""
-    samples = Samples(ops, settings.seed, own)
+    # What was once found of torch's rules is found again, of one op or of all.
+    samples = Samples(ops, settings.seed, own, every_sample=settings.rule == "torch")
     work = _Work(samples, settings, request.time_limit * (1 - _SPARE))
     names = [*map(str, ops), *([_PLANS] if request.plans else [])]
-    yield from run_all(work, names, request.jobs, request.time_limit)
+    yield from run_all(work, names, OpReport, request.jobs, request.time_limit)
 
 
 @dataclass(frozen=True)
@@ -130,28 +124,3 @@ def _left_out(report: OpReport) -> str | None:
         reasons = ", ".join(f"{reason} ({count})" for reason, count in report.skipped.items())
         return f"no call could be tried: {reasons}"
     return None
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[OpReport], None]]:
-    """A bar on stderr, if anybody can see it."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.fields[op]:<40}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[unsound]} unsound"),
-        TimeElapsedColumn(),
-    )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        task = progress.add_task("", total=total, op="recording calls", unsound=0)
-        unsound = 0
-
-        def advance(report: OpReport) -> None:
-            nonlocal unsound
-            unsound += len(report.unsound)
-            progress.update(task, advance=1, op=report.op, unsound=unsound)
-
-        yield advance

@@ -23,11 +23,15 @@ def ensure_process_group(ranks: int) -> None:
 
 
 @functools.lru_cache(maxsize=32)
-def mesh_of(sizes: tuple[int, ...]) -> DeviceMesh:
-    """A mesh of these sizes, of which this process is rank 0.
+def mesh_of(sizes: tuple[int, ...], flattened: bool = False) -> DeviceMesh:
+    """A mesh of these sizes, of which this process is rank 0; with one beside it that is flattened.
 
     A process group is made if the process has none.
     """
     ranks = math.prod(sizes)
     ensure_process_group(ranks)
-    return DeviceMesh("cpu", torch.arange(ranks).reshape(sizes))
+    names = tuple(f"dim_{index}" for index in range(len(sizes)))
+    mesh = DeviceMesh("cpu", torch.arange(ranks).reshape(sizes), mesh_dim_names=names)
+    if flattened:
+        _torch.flatten_mesh(mesh)
+    return mesh

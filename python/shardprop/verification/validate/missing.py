@@ -11,11 +11,11 @@ import torch
 
 from ... import _torch
 from ..._torch import Partial, Placement, Shard, StridedShard
-from .calls import Call
-from .candidates import REPLICATE
-from .execution import Executable
-from .explore import Exploration
-from .simulation import Row
+from ..calls.call import Call
+from ..simulator.candidates import REPLICATE
+from ..simulator.execution import Executable
+from ..simulator.explore import Exploration
+from ..simulator.simulation import Row
 
 __all__ = ["Example", "MissingRows"]
 

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .execution import Executable
-from .explore import explore
+from ..calls.call import Call
+from ..settings import Settings
+from ..simulator.execution import Executable
+from ..simulator.explore import explore
+from ..simulator.simulation import Row, Simulation
+from ..texts import call_text, row_text
 from .missing import MissingRows
-from .repro import script
-from .results import Finding, Settings
-from .simulation import Row, Simulation
-from .texts import call_text, row_text
+from .repro import smallest_script
+from .results import Finding
+from .shrink import witness_of
 
 __all__ = ["Looked", "Tried", "look_for_missing"]
 
@@ -56,7 +59,14 @@ def look_for_missing(
                 mesh=(ranks,),
                 call=call_text(call),
                 reason=f"holds, and is not claimed{also}",
-                repro=script(call, [row], (ranks,), settings.seed),
+                repro=_script(row, call, ranks, settings, deadline),
             )
         )
     return looked
+
+
+def _script(row: Row, call: Call, ranks: int, settings: Settings, deadline: float | None) -> str:
+    """A script that shows that the row holds, if scripts are wanted."""
+    if not settings.scripts:
+        return ""
+    return smallest_script(witness_of(call, [row], (ranks,), settings.seed), settings, deadline)

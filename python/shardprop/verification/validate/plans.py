@@ -7,8 +7,6 @@ one.
 
 from __future__ import annotations
 
-import functools
-import logging
 import math
 import random
 import time
@@ -20,12 +18,13 @@ from contextlib import contextmanager
 import torch
 
 from ... import _torch
-from ..._torch import DeviceMesh, DTensor, Partial, Placement, is_shard
-from .candidates import REPLICATE, shard
-from .compare import difference, largest
-from .meshes import ensure_process_group
-from .partials import Untestable
-from .ranks import Mismatch, join, split, summed_scale
+from ..._torch import DTensor, Partial, Placement, is_shard
+from ...support.torch_advice import without_torch_advice
+from ..simulator.candidates import REPLICATE, shard
+from ..simulator.compare import difference, largest
+from ..simulator.partials import Untestable
+from ..simulator.ranks import Mismatch, join, split, summed_scale
+from .meshes import ensure_process_group, mesh_of
 from .results import Finding, OpReport
 
 __all__ = ["check_plan", "check_plans"]
@@ -35,16 +34,6 @@ Layout = tuple[Placement, ...]
 _SHAPES = ((8, 4), (7, 5), (6, 9), (12, 8), (5, 2, 6), (24,), (13,))
 _REDUCE_OPS = ("sum", "avg", "max", "min")
 _FACTORS = (2, 3)
-
-
-@functools.lru_cache(maxsize=32)
-def _mesh(sizes: tuple[int, ...], flattened: bool) -> DeviceMesh:
-    names = tuple(f"dim_{index}" for index in range(len(sizes)))
-    ranks = torch.arange(math.prod(sizes)).reshape(sizes)
-    mesh = DeviceMesh("cpu", ranks, mesh_dim_names=names)
-    if flattened:
-        _torch.flatten_mesh(mesh)
-    return mesh
 
 
 def check_plan(
@@ -66,7 +55,7 @@ def check_plan(
     ensure_process_group(ranks)
     local = split(whole, source, sizes, torch.Generator().manual_seed(seed))
     with _torch.all_ranks_at_once(ranks):
-        mesh = _mesh(sizes, flattened)
+        mesh = mesh_of(sizes, flattened)
         held = _torch.as_one_tensor([tensor.clone() for tensor in local])
         before = DTensor.from_local(
             held, mesh, source, run_check=False, shape=whole.shape, stride=whole.stride()
@@ -114,15 +103,9 @@ def check_plans(
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without what torch has to say of collectives that it cannot merge."""
-    logger = logging.getLogger("torch.distributed.tensor")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
+    with without_torch_advice(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _check_one(

@@ -10,8 +10,10 @@ import torch
 from rich.table import Table
 
 from ...support.console import console_for_tables, counted
+from ..report import listed
+from ..settings import Settings
 from .repro import DEFINE_HERE
-from .results import Finding, OpReport, Settings
+from .results import Finding, OpReport
 
 __all__ = ["exit_code", "print_reports", "values", "write_scripts"]
 
@@ -132,10 +134,12 @@ def _details(report: OpReport, show_missing: bool, scripts: dict[int, Path]) -> 
     if report.error or show_missing:
         yield from _left_out(report)
     for findings in (report.unsound, report.missing if show_missing else []):
-        for finding in findings[:_SHOWN]:
-            yield from _finding_lines(finding, scripts.get(id(finding)))
-        if len(findings) > _SHOWN:
-            yield f"  and {len(findings) - _SHOWN} more of the kind (--json has all)"
+        yield from listed(
+            findings,
+            _SHOWN,
+            lambda finding: _finding_text(finding, scripts.get(id(finding))),
+            "  and {} more of the kind (--json has all)",
+        )
 
 
 def _left_out(report: OpReport) -> Iterator[str]:
@@ -158,14 +162,12 @@ def _advice(report: OpReport, show_missing: bool, files: str) -> Iterator[str]:
         yield f"  it has no rule; to have one found: {discover}"
 
 
-def _finding_lines(finding: Finding, script: Path | None) -> Iterator[str]:
+def _finding_text(finding: Finding, script: Path | None) -> str:
     mesh = " x ".join(map(str, finding.mesh))
     origin = f" (from {', '.join(dict.fromkeys(finding.origins))})" if finding.origins else ""
-    yield f"  {finding.kind}: {'; '.join(finding.rows)}{origin}"
-    yield f"    {finding.reason}"
-    yield f"    on {mesh} ranks, {finding.call}"
-    if script is not None:
-        yield f"    python {script}"
+    text = f"  {finding.kind}: {'; '.join(finding.rows)}{origin}\n    {finding.reason}"
+    shown = f"\n    python {script}" if script is not None else ""
+    return f"{text}\n    on {mesh} ranks, {finding.call}{shown}"
 
 
 def _summary(reports: Sequence[OpReport], seconds: float) -> str:

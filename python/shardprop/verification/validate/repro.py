@@ -1,179 +1,315 @@
-"""A finding as a script: the op on every rank against the op on whole tensors.
+"""A finding as a script of a page: the op on what every rank holds, against the op on the whole.
 
-The script holds the tensors as literals and the source of `alone`, so that it needs nothing but
-torch, and what defines the op where that is not torch's own, and says the same wherever it is run.
+The script has the local tensors as literals, and nothing but torch (and what defines the op where
+that is not torch's own), so that it says the same wherever it is run.
 """
 
 from __future__ import annotations
 
-import inspect
-import math
-from collections import deque
-from collections.abc import Sequence
+import contextlib
+import io
+import itertools
+import keyword
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
-from ..._torch import (
-    OpOverload,
-    Partial,
-    Placement,
-    Replicate,
-    Shard,
-    StridedShard,
-    function_schema,
-)
-from ...model.op_traits import op_facts
-from . import standalone_check
-from .calls import Call
+from ..._torch import NormPartial, Partial, Placement, Replicate, Shard, is_shard
+from ..calls.call import Call
+from ..crash_isolation import last_apart
+from ..settings import Settings
+from ..simulator.compare import largest
+from ..simulator.execution import Outcome, outputs_in
+from ..simulator.partials import folded_by_name
+from ..simulator.ranks import local_shapes, places_of
+from ..simulator.simulation import Layout, layouts_of
+from ..texts import row_text
+from .shrink import Witness, ever_smaller
 
-__all__ = ["DEFINE_HERE", "Row", "script"]
-
-# Outputs and inputs of one mesh dim; None for an output that is no tensor.
-Row = tuple[Sequence[Placement | None], Sequence[Placement]]
+__all__ = ["DEFINE_HERE", "joined", "script", "smallest_script"]
 
 # Stands in the script of an op that is not torch's own, to be replaced by what defines the op.
 DEFINE_HERE = "# Import here what defines the op."
 
-# Elements that are written out; more of them are bytes.
-_READABLE = 600
+_WIDTH = 96
+# Elements that are written one by one, even if they are all the same.
+_SHORT = 3
+
+_HEAD = '''"""{title}
+
+Written by `shardprop validate`; needs {needed}. It ends with an error if the ranks together
+do not hold what the op gives on the whole tensors.
+"""
+
+import torch
+from torch import inf, nan, tensor
+{define}
+op = torch.ops.{op}
+'''
+
+_COMPARE = """
+
+def compare(together, whole, atol):
+    print("the ranks together:", together)
+    print("the whole:", whole)
+    torch.testing.assert_close(together, whole, rtol=0, atol=atol, equal_nan=True)
 
 
-def script(call: Call, rows: Sequence[Row], mesh: Sequence[int], seed: int = 0) -> str:
-    """A script that ends with 1 and a message if `rows` give other values than the whole op.
+# Together the ranks have to hold the same."""
 
-    Args:
-        call: The call on whole tensors.
-        rows: The outputs and inputs of each mesh dim.
-        mesh: The sizes of the mesh dims.
-        seed: Of the random parts of pending sums and the like.
+_TAKEN = frozenset(("op", "compare", "torch", "tensor", "inf", "nan", "whole", "on_rank"))
+
+
+def smallest_script(
+    witness: Witness,
+    settings: Settings,
+    deadline: float | None = None,
+    is_claimed: Callable[[Witness], bool] | None = None,
+) -> str:
+    """The script of the smallest witness found that has one; see `ever_smaller` and `script`."""
+    if not settings.scripts:
+        return ""
+
+    def scripts() -> Iterator[str]:
+        yield from filter(None, map(script, ever_smaller(witness, is_claimed)))
+
+    if settings.apart:
+        return last_apart(scripts, deadline) or ""
+    *_, last = ("", *scripts())
+    return last
+
+
+def script(witness: Witness) -> str:
+    """A script that fails if the rows of a witness do not hold.
 
     Returns:
-        The script; "" where it cannot be written: an argument that has no literal (a generator),
-        or a placement of which torch alone does not tell what it holds (a masked partial, a sum of
-        flags).
+        The script; "" where there is none: an argument has no literal.
     """
     try:
-        outputs = [_layout(cells) for cells in zip(*(row[0] for row in rows), strict=True)]
-        inputs = [_layout(cells) for cells in zip(*(row[1] for row in rows), strict=True)]
-        if any(map(_is_sum_of_flags, call.tensors, inputs)):
-            return ""
-        args, kwargs = _literal(call.args), _literal(call.kwargs)
-        size_argument = _size_argument(call.op)
+        text = "\n".join(_Writer(witness).lines()) + "\n"
     except _Unwritable:
         return ""
-    is_torchs = call.op.namespace in ("aten", "prims")
-    needed = "torch alone" if is_torchs else "torch and the module that defines the op"
-    if not function_schema(call.op).returns:  # what it has written into is laid out as it was
-        outputs = _in_order(call, inputs)
-    elif len(outputs) == 1:
-        outputs *= _count_results(call)
-    parts = [
-        f'"""{call.op} under {_title(rows)} on a mesh of {" x ".join(map(str, mesh))} ranks.',
-        "",
-        f"Written by `shardprop validate`; needs {needed}.",
-        "Ends with 1 and a message if the ranks together have other values than the op on whole",
-        'tensors."""',
-        "",
-        _source_of_alone(),
-        "",
-        *([] if is_torchs else [DEFINE_HERE, ""]),
-        "nan, inf = math.nan, math.inf",
-        f"OP = torch.ops.{call.op}",
-        f"ARGS = {args}",
-        f"KWARGS = {kwargs}",
-        f"OPERANDS = {_in_order(call, inputs)!r}",
-        f"OUTPUTS = {outputs!r}",
-        "",
-        "if __name__ == '__main__':",
-        f"    message = check(OP, ARGS, KWARGS, OPERANDS, OUTPUTS, {tuple(mesh)!r}, {seed}, "
-        f"{size_argument})",
-        "    print(message or 'The ranks together have the values of the op on whole tensors.')",
-        "    raise SystemExit(1 if message else 0)",
-        "",
-    ]
-    return "\n".join(parts)
+    return text if _fails(text) is (witness.reason is not None) else ""
+
+
+def _fails(text: str) -> bool:
+    """Run a script. What it is to show has been seen on the same tensors: it raises nothing new."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(text, "repro", "exec"), {})
+    except Exception:
+        return True
+    return False
 
 
 class _Unwritable(Exception):
     """Something that has no literal."""
 
 
-def _layout(cells: Sequence[Placement | None]) -> list[tuple[object, ...]] | None:
-    return None if any(cell is None for cell in cells) else [_written(cell) for cell in cells]
+class _Writer:
+    def __init__(self, witness: Witness) -> None:
+        self._rows, self._reason = witness.rows, witness.reason
+        self._trial = trial = witness.trial
+        self._inputs, self._outputs = layouts_of(witness.rows)
+        self._executable = trial.executable
+        self._whole = self._executable.call_on([x.view_as(x) for x in trial.operands])
+        self._ranks = trial.calls(witness.rows)
+        self._names = dict(_names(self._executable.arguments))
+
+    def lines(self) -> Iterator[str]:
+        """The script."""
+        yield self._head()
+        yield "# What every rank holds of each operand, and the whole tensor."
+        for at in range(len(self._inputs)):
+            yield from self._operand(at)
+        yield "\n# The op on the whole tensors, and on every rank."
+        yield from self._calls()
+        made = self._trial.local_outputs(self._inputs, *self._outputs[:1])
+        if not isinstance(made, str):  # else a rank raises
+            yield _COMPARE
+            yield from self._comparisons(made)
+
+    def _head(self) -> str:
+        op = self._executable.call.op
+        is_torchs = op.namespace in ("aten", "prims")
+        rows = "; ".join(map(row_text, self._rows))
+        mesh = " x ".join(map(str, self._trial.sizes))
+        said = (self._reason or "holds").replace("\\", "/").replace('"', "'")
+        return _HEAD.format(
+            title=textwrap.fill(f"{op}, {rows} on {mesh} ranks: {said}", _WIDTH),
+            needed="torch alone" if is_torchs else "torch and the module that defines the op",
+            define="" if is_torchs else f"\n{DEFINE_HERE}\n",
+            op=self._whole.op,
+        )
+
+    def _operand(self, at: int) -> Iterator[str]:
+        name, layout = self._names[at], self._inputs[at]
+        local = self._trial.local(at, layout)
+        whole = self._trial.operands[at]
+        if all(type(placement) is Replicate for placement in layout):
+            yield f"{name} = {_tensor(whole)}"
+            copies = f"{name}.clone() for _ in range({len(local)})"
+            writes = at in self._executable.written
+            yield f"{name}_on = [{copies if writes else ', '.join([name] * len(local))}]  # R"
+            return
+        yield from _listed(f"{name}_on = ", [_tensor(x) for x in local], f"  # {_shown(layout)}")
+        parts = [f"{name}_on[{rank}]" for rank in range(len(local))]
+        yield f"{name} = {_bare(self._joined(parts, layout, whole)[0])}"
+
+    def _joined(self, parts: Sequence[str], layout: Layout, whole: torch.Tensor) -> list[str]:
+        return joined(parts, layout, self._trial.sizes, whole.shape, whole.dtype)
+
+    def _calls(self) -> Iterator[str]:
+        whole = self._called(self._whole, [*self._names.values()])
+        ranks = [
+            self._called(call, [f"{name}_on[{rank}]" for name in self._names.values()])
+            for rank, call in enumerate(self._ranks)
+        ]
+        if self._trial.expected.outputs:
+            yield f"whole = {whole}"
+            yield from _listed("on_rank = ", ranks)
+        else:
+            yield from (whole, *ranks)
+
+    def _called(self, call: Call, names: Sequence[str]) -> str:
+        known = {id(x): name for x, name in zip(call.tensors, names, strict=True)}
+        given = [_literal(value, known) for value in call.args]
+        given += [f"{name}={_literal(value, known)}" for name, value in call.kwargs.items()]
+        op = "op" if call.op is self._whole.op else f"torch.ops.{call.op}"
+        return _wrapped(f"{op}({', '.join(given)})")
+
+    def _comparisons(self, made: Sequence[Outcome]) -> Iterator[str]:
+        expected = self._trial.expected
+        for at, (behind, layout) in enumerate(zip(self._paths(), self._outputs, strict=True)):
+            local = [x for one in made if (x := one.outputs[at]) is not None]
+            whole = expected.outputs[at]
+            if layout is not None and whole is not None:
+                parts = [f"on_rank[{rank}]{behind}" for rank in range(len(self._ranks))]
+                yield from self._comparison(parts, local, layout, f"whole{behind}", whole)
+        aliases = {self._trial.alias(at) for at in range(len(expected.outputs))}
+        for at, whole in expected.written.items():
+            if at not in aliases and at not in self._executable.outs:
+                local = [one.written[at] for one in made]
+                parts = [f"{self._names[at]}_on[{rank}]" for rank in range(len(self._ranks))]
+                yield from self._comparison(parts, local, self._inputs[at], self._names[at], whole)
+
+    def _paths(self) -> list[str]:
+        """What stands behind a result to get at each output."""
+        copy = self._executable.call_on([x.clone() for x in self._trial.operands])
+        return list(outputs_in(copy.op(*copy.args, **copy.kwargs)))
+
+    def _comparison(
+        self,
+        parts: Sequence[str],
+        local: list[torch.Tensor],
+        layout: Layout,
+        name: str,
+        whole: torch.Tensor,
+    ) -> Iterator[str]:
+        if self._reason and not self._trial.mismatch_of(local, layout, whole, largest(whole)):
+            return
+        shapes = [tuple(shape) for shape in local_shapes(whole.shape, layout, self._trial.sizes)]
+        if [tuple(x.shape) for x in local] != shapes:
+            yield f"shapes = {shapes}  # of {_shown(layout)}"
+            yield f"assert [tuple(x.shape) for x in [{', '.join(parts)}]] == shapes"
+        atol = self._trial.tolerance(local, layout, whole)
+        for together in self._joined(parts, layout, whole):
+            yield f"compare({_bare(together)}, {name}, {atol:.1g})  # {_shown(layout)}"
 
 
-def _written(placement: Placement | None) -> tuple[object, ...]:
-    if isinstance(placement, StridedShard):
-        return ("SS", placement.dim, int(placement.split_factor))
-    if isinstance(placement, Shard):
-        return ("S", placement.dim)
-    if isinstance(placement, Replicate):
-        return ("R",)
-    if type(placement) is Partial:
-        return ("P", placement.reduce_op)
-    raise _Unwritable
+def _names(arguments: dict[str, list[int]]) -> Iterator[tuple[int, str]]:
+    """Names for the operands: of their arguments, numbered in lists."""
+    for name, operands in arguments.items():
+        plain = f"{name}_" if name in _TAKEN or keyword.iskeyword(name) else name
+        for number, operand in enumerate(operands):
+            yield operand, plain if len(operands) == 1 else f"{plain}_{number}"
 
 
-def _is_sum_of_flags(tensor: torch.Tensor, layout: Sequence[Any] | None) -> bool:
-    arithmetic = [("P", "sum"), ("P", "avg"), ("P", "product")]
-    return tensor.dtype == torch.bool and any(cell in arithmetic for cell in layout or ())
-
-
-def _size_argument(op: OpOverload) -> int | None:
-    positions = op_facts(op).rewrites.positions
-    if len(positions) > 1:  # a stride as well: what it is on a rank is torch's to say
-        raise _Unwritable
-    return positions[0] if positions else None
-
-
-def _count_results(call: Call) -> int:
-    """How many tensors the op gives; a row may have one output for a whole list."""
-    if not any(
-        isinstance(result.type, torch.ListType) for result in function_schema(call.op).returns
-    ):
-        return 1
-    tensors = [
-        tensor.detach().clone() for tensor in standalone_check.walk((call.args, call.kwargs))
+def joined(
+    parts: Sequence[str],
+    layout: Sequence[Placement],
+    sizes: Sequence[int],
+    shape: Sequence[int],
+    dtype: torch.dtype,
+) -> list[str]:
+    """Expressions for the whole tensor that parts stand for: as many as there are replicas."""
+    if not sizes:
+        return list(parts)
+    (first, *rest), (ranks, *inner) = layout, sizes
+    each = len(parts) // ranks
+    pieces = local_shapes(shape, [first], [ranks])
+    groups = [
+        joined(parts[each * rank : each * (rank + 1)], rest, inner, piece, dtype)
+        for rank, piece in enumerate(pieces)
     ]
-    return len(standalone_check.run(call.op, call.args, call.kwargs, tensors))
+    if type(first) is Replicate:
+        return list(itertools.chain.from_iterable(groups))
+    return [_one(same, first, shape, dtype) for same in zip(*groups, strict=True)]
 
 
-def _in_order(call: Call, inputs: Sequence[Any]) -> list[Any]:
-    """The layouts as the script meets the tensors, which may order dicts differently."""
-    by_id: dict[int, deque[Any]] = {}
-    for tensor, layout in zip(call.tensors, inputs, strict=True):
-        by_id.setdefault(id(tensor), deque()).append(layout)
-    return [
-        by_id[id(tensor)].popleft() for tensor in standalone_check.walk((call.args, call.kwargs))
-    ]
+def _one(
+    pieces: Sequence[str], placement: Placement, shape: Sequence[int], dtype: torch.dtype
+) -> str:
+    """What the pieces of one mesh dim are together."""
+    if is_shard(placement):
+        dim: int = placement.dim  # type: ignore[attr-defined]
+        whole = f"torch.cat([{', '.join(pieces)}], {dim})"
+        if isinstance(placement, Shard):
+            return whole
+        places = places_of(shape[dim], placement, len(pieces))
+        return f"{whole}.index_select({dim}, tensor({places}))"
+    if isinstance(placement, NormPartial):
+        powers = " + ".join(f"{piece} ** {placement.norm_type}" for piece in pieces)
+        return f"({powers}) ** (1 / {placement.norm_type})"
+    assert isinstance(placement, Partial)
+    folded = folded_by_name(dtype, placement.reduce_op)
+    if not folded.isidentifier():
+        whole = f" {folded} ".join(pieces)
+        return f"({whole}) / {len(pieces)}" if placement.reduce_op == "avg" else f"({whole})"
+    whole, *others = pieces
+    for other in others:
+        whole = f"torch.{folded}({whole}, {other})"
+    return whole
 
 
-def _source_of_alone() -> str:
-    source = inspect.getsource(standalone_check)
-    return source[source.index("import functools") :]
+def _bare(expression: str) -> str:
+    """Without the parentheses around all of a sum or the like."""
+    inner = expression[1:-1]
+    return expression if expression[0] != "(" or set("()") & set(inner) else inner
 
 
-def _title(rows: Sequence[Row]) -> str:
-    return "; ".join(
-        f"{', '.join(map(_short, inputs))} -> {', '.join(map(_short, outputs))}"
-        for outputs, inputs in rows
-    )
+def _shown(layout: Layout) -> str:
+    return ", ".join(map(str, layout))
 
 
-def _short(placement: Placement | None) -> str:
-    return "none" if placement is None else str(placement)
+def _wrapped(code: str) -> str:
+    """What stands in parentheses, on as many lines as it needs."""
+    if len(code) <= _WIDTH - 8:
+        return code
+    return textwrap.fill(code, _WIDTH - 4, subsequent_indent="    ", break_long_words=False)
 
 
-def _literal(value: Any) -> str:
+def _listed(head: str, items: Sequence[str], note: str = "") -> Iterator[str]:
+    """A list on one line, if it is short enough."""
+    line = f"{head}[{', '.join(items)}]{note}"
+    if len(line) <= _WIDTH and not any("\n" in item for item in items):
+        yield line
+        return
+    yield f"{head}[{note}"
+    yield from (f"{textwrap.indent(item, '    ')}," for item in items)
+    yield "]"
+
+
+def _literal(value: Any, names: dict[int, str]) -> str:
+    """An argument as Python, tensors by their names."""
     if isinstance(value, torch.Tensor):
-        return _tensor(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_literal, value))}]"
-    if isinstance(value, tuple):
-        return f"({''.join(_literal(item) + ', ' for item in value)})"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{name!r}: {_literal(item)}' for name, item in value.items())}}}"
+        return names[id(value)]
+    if isinstance(value, (list, tuple)):
+        items = [_literal(item, names) for item in value]
+        return f"[{', '.join(items)}]"
     if isinstance(value, torch.device):
         return f"torch.{value!r}" if not repr(value).startswith("torch.") else repr(value)
     if value is None or isinstance(value, (bool, int, float, complex, str)):
@@ -183,21 +319,39 @@ def _literal(value: Any) -> str:
     raise _Unwritable
 
 
-def _tensor(tensor: torch.Tensor) -> str:
-    if tensor.layout is not torch.strided or tensor.is_quantized:
+def _tensor(value: torch.Tensor) -> str:
+    if value.layout is not torch.strided or value.is_quantized:
         raise _Unwritable
-    plain = tensor.detach().contiguous()
-    dtype, shape = str(plain.dtype), tuple(plain.shape)
-    if plain.numel() == 0:
-        text = f"torch.empty({shape}, dtype={dtype})"
-    elif plain.numel() <= _READABLE:
-        text = f"torch.tensor({plain.tolist()!r}, dtype={dtype})"
+    shape = tuple(value.shape)
+    kind = "" if value.dtype in (torch.float32, torch.int64, torch.bool) else f"dtype={value.dtype}"
+    if value.numel() == 0:
+        text = f"torch.empty({shape}, dtype={value.dtype})"
+    elif value.numel() > _SHORT and bool((value == value.flatten()[0]).all()):
+        one = _numbers(_listed_elements(value.flatten()[0]))
+        text = f"torch.full({shape}, {one}{', ' * bool(kind)}{kind})"
     else:
-        data = bytes(plain.flatten().view(torch.uint8).tolist()).hex()
-        text = (
-            f"torch.frombuffer(bytearray.fromhex({data!r}), dtype={dtype}).reshape({shape}).clone()"
-        )
-    is_expanded = 0 in tensor.stride() or tensor.numel() == 0
-    if is_expanded or tensor.is_contiguous() or not math.prod(shape):
+        text = f"tensor({_numbers(_listed_elements(value))}{', ' * bool(kind)}{kind})"
+    if value.is_contiguous() or 0 in value.stride() or value.numel() == 0:
         return text
-    return f"torch.empty_strided({shape}, {tensor.stride()}, dtype={dtype}).copy_({text})"
+    strided = f"torch.empty_strided({shape}, {value.stride()}, dtype={value.dtype})"
+    return f"{strided}.copy_({text})"
+
+
+def _listed_elements(value: torch.Tensor) -> Any:
+    """The elements in nested lists, floats of 32 bits with no more digits than they have."""
+    if value.dtype is torch.float32 and value.ndim == 0:
+        exact = value.item()
+        rounded = (float(f"{exact:.{digits}g}") for digits in range(6, 10))
+        return next(x for x in rounded if value.equal(torch.tensor(x)) or x != x)
+    if value.dtype is torch.float32:
+        return [_listed_elements(one) for one in value]
+    return value.tolist()
+
+
+def _numbers(values: Any, indent: int = 8) -> str:
+    """Nested lists, a line for each row where one is not enough."""
+    text = re.sub(r"\.0(?!\d)", ".", repr(values))
+    if len(text) <= _WIDTH - 20 or not isinstance(values[0], list):
+        return text
+    rows = f",\n{' ' * indent}".join(_numbers(value, indent + 1) for value in values)
+    return f"[{rows}]"

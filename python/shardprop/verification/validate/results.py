@@ -1,40 +1,13 @@
-"""What a validation found, as plain data: it crosses process boundaries and becomes JSON."""
+"""What a validation found, as plain data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Finding", "OpReport", "Settings"]
+from ..report import Report
 
-
-@dataclass(frozen=True)
-class Settings:
-    """What is tried on every call.
-
-    Attributes:
-        ranks: Sizes of the 1-D meshes.
-        composed: Sizes of the mesh on which pairs of rows are composed; empty for none.
-        strided_factors: Split factors of the ``_StridedShard`` placements tried.
-        missing: Look for rows that hold and are not claimed.
-        apart: Look for them in a forked process: a kernel may crash on operands that nobody ever
-            gave it. For processes of one thread, such as a worker.
-        rule: ``"active"``: the rule that shardprop uses; ``"torch"``: torch's own.
-        seed: Seed of every random number.
-        combinations: Placements of all operands that are tried on one mesh; if there are more,
-            those of at most two kinds, and a random sample.
-        compositions: Pairs of rows that are composed for one call.
-    """
-
-    ranks: tuple[int, ...] = (2, 3)
-    composed: tuple[int, ...] = (2, 2)
-    strided_factors: tuple[int, ...] = (2,)
-    missing: bool = True
-    apart: bool = False
-    rule: Literal["active", "torch"] = "active"
-    seed: int = 0
-    combinations: int = 1500
-    compositions: int = 48
+__all__ = ["Finding", "OpReport"]
 
 
 @dataclass(frozen=True)
@@ -64,31 +37,21 @@ class Finding:
 
 
 @dataclass
-class OpReport:
-    """What was tried of one op, and what was found.
+class OpReport(Report):
+    """What was tried of the rule of an op, and what was found.
 
     Attributes:
-        op: The op overload, such as ``"aten.mm.default"``.
         rule: What claims the rows: ``"torch single-dim rule"``, ``"own rule"``, ``"registered
             rule"``, ``"torch full-mesh strategy"``, ``"decomposition"``, ``"none"``.
-        calls: Calls tried.
         rows: Distinct rows that were claimed for some call.
         checks: Executions on simulated ranks.
         findings: Unsound and missing rows.
-        skipped: Calls or rows left out, counted by reason.
-        error: Why the op could not be tried to its end: a crash, the time limit, no samples.
-        seconds: How long it took.
     """
 
-    op: str
     rule: str = "none"
-    calls: int = 0
     rows: int = 0
     checks: int = 0
     findings: list[Finding] = field(default_factory=list)
-    skipped: dict[str, int] = field(default_factory=dict)
-    error: str | None = None
-    seconds: float = 0.0
 
     @property
     def unsound(self) -> list[Finding]:

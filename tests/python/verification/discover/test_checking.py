@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from shardprop.rules.registration import register_rule, temporary_rules
+from shardprop.verification.calls.call import Call
 from shardprop.verification.discover.discovery import discover
 from shardprop.verification.discover.report import lines
-from shardprop.verification.validate.calls import Call
+from shardprop.verification.settings import Settings
 from shardprop.verification.validate.check import check_op
-from shardprop.verification.validate.results import Settings
 
 
 @torch.library.custom_op("discovered::off_mean_of_four", mutates_args=())

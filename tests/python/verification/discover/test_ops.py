@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from shardprop import _torch
+from shardprop.verification.calls.samples import Samples
 from shardprop.verification.discover.discovery import Wanted, discover
 from shardprop.verification.discover.results import Discovery
-from shardprop.verification.validate.samples import Samples
 
 from . import gated_rowscale
 
@@ -89,7 +89,7 @@ def test_rows_beyond_torch_are_partials(samples: Samples) -> None:
 
 
 def test_an_op_of_a_user() -> None:
-    from shardprop.verification.validate.calls import Call
+    from shardprop.verification.calls.call import Call
 
     op = torch.ops.discovered.gated_rowscale.default
     calls = [Call(op, args, kwargs) for args, kwargs in gated_rowscale.samples(op)]
@@ -100,7 +100,7 @@ def test_an_op_of_a_user() -> None:
 
 def test_what_one_call_shows_is_no_more_than_that() -> None:
     """Made-up calls with other dims tell a rule for all dims from one for the last."""
-    from shardprop.verification.validate.calls import Call
+    from shardprop.verification.calls.call import Call
 
     x = torch.randn(4, 6, 8, dtype=torch.float64)
     op = aten.cumsum.default
@@ -116,7 +116,7 @@ def doubled(x: torch.Tensor) -> torch.Tensor:
 def test_what_the_notation_cannot_say_is_told() -> None:
     """A dim that becomes twice as long may be cut where it divides. A pending sum becomes a pending
     product."""
-    from shardprop.verification.validate.calls import Call
+    from shardprop.verification.calls.call import Call
 
     op = torch.ops.discovered.doubled.default
     x = torch.randn(6, 4, dtype=torch.float64)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from shardprop.verification.calls.call import Call
 from shardprop.verification.discover.evidence import describe
 from shardprop.verification.discover.variations import never_varied, varied
-from shardprop.verification.validate.calls import Call
 
 aten = torch.ops.aten
 

@@ -32,7 +32,7 @@ from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 
 from shardprop import _torch
 from shardprop.rules.placeholder import ShardingPlaceholder
-from shardprop.verification.validate.calls import Call
+from shardprop.verification.calls.call import Call
 
 from . import oracle
 from .sound_rules import SOUND, Rows, Sound

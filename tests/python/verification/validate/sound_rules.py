@@ -19,8 +19,8 @@ from shardprop.propagation.route import route_of
 from shardprop.rules import torch_registry
 from shardprop.rules.notation.rule_text import Notation
 from shardprop.rules.placeholder import ShardingPlaceholder as X
-from shardprop.verification.validate.calls import Call
-from shardprop.verification.validate.claimed_rows import _as_meta
+from shardprop.verification.calls.call import Call
+from shardprop.verification.validate.claimed_rows import as_meta
 
 __all__ = ["SOUND", "Sound"]
 
@@ -69,8 +69,8 @@ class Sound:
 
     def rows(self, call: Call) -> Rows:
         """The rows of a call, or of an element."""
-        args = tuple(_as_meta(self._element(arg)) for arg in call.args)
-        kwargs = {name: _as_meta(value) for name, value in call.kwargs.items()}
+        args = tuple(as_meta(self._element(arg)) for arg in call.args)
+        kwargs = {name: as_meta(value) for name, value in call.kwargs.items()}
         op = _torch.elementwise_overload(self.op) if self.length else self.op
         return [[*row] for row in self.rule(op, args, kwargs)]
 

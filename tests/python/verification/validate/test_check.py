@@ -15,9 +15,10 @@ from torch.distributed.tensor._ops.single_dim_strategy import _SingleDimStrategy
 import shardprop
 from shardprop import _torch
 from shardprop.rules.placeholder import ShardingPlaceholder
-from shardprop.verification.validate.calls import Call
+from shardprop.verification.calls.call import Call
+from shardprop.verification.settings import Settings
 from shardprop.verification.validate.check import check_op
-from shardprop.verification.validate.results import OpReport, Settings
+from shardprop.verification.validate.results import OpReport
 
 from ...custom_ops import ops
 from ...specs import R

@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch.distributed.tensor import Shard
 
-from shardprop.verification.validate.calls import Call
-from shardprop.verification.validate.execution import Executable
-from shardprop.verification.validate.explore import explore, sound_rows
-from shardprop.verification.validate.partials import Untestable
-from shardprop.verification.validate.results import Settings
-from shardprop.verification.validate.simulation import simulations, varied
-from shardprop.verification.validate.texts import row_text
+from shardprop.verification.calls.call import Call
+from shardprop.verification.settings import Settings
+from shardprop.verification.simulator.execution import Executable
+from shardprop.verification.simulator.explore import explore, sound_rows
+from shardprop.verification.simulator.partials import Untestable
+from shardprop.verification.simulator.simulation import simulations, varied
+from shardprop.verification.texts import row_text
 
 aten = torch.ops.aten
 PLAIN = Settings(strided_factors=())

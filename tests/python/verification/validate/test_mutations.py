@@ -10,9 +10,10 @@ import pytest
 from torch.distributed.tensor import Replicate
 
 import shardprop
-from shardprop.verification.validate.calls import Call
+from shardprop.verification.calls.call import Call
+from shardprop.verification.settings import Settings
 from shardprop.verification.validate.check import check_op
-from shardprop.verification.validate.results import OpReport, Settings
+from shardprop.verification.validate.results import OpReport
 
 from .mutations import KINDS, Mutant, is_refuted, is_used, mutations
 from .sound_rules import SOUND, Sound
@@ -30,7 +31,7 @@ def checked(sound: Sound, rule: Any, calls: Sequence[Call], seed: int) -> OpRepo
             variants=False,
             allow_uneven_sharding=sound.allow_uneven_sharding,
         )(rule)
-        return check_op(sound.op, calls, Settings(missing=False, seed=seed))
+        return check_op(sound.op, calls, Settings(missing=False, scripts=False, seed=seed))
 
 
 def is_found(mutant: Mutant, report: OpReport) -> bool:

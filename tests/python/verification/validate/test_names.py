@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from shardprop.verification.validate.names import (
+from shardprop.verification.names import (
     UnknownOpError,
     ops_named,
     ops_with_rules,

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from shardprop.verification.validate.pool import run_all
+from shardprop.verification.pool import run_all
 from shardprop.verification.validate.results import OpReport
 
 
@@ -35,7 +35,7 @@ def test_what_goes_wrong_is_reported_and_the_rest_is_done(jobs: int) -> None:
     good = [f"good {number}" for number in range(8)]
     bad = ["segfaults", "is killed", "exits", "hangs", "raises"]
     ops = [op for pair in zip(good, bad, strict=False) for op in pair] + good[len(bad) :]
-    reports = {report.op: report for report in run_all(work, ops, jobs, time_limit=1.0)}
+    reports = {report.op: report for report in run_all(work, ops, OpReport, jobs, time_limit=1.0)}
     assert sorted(reports) == sorted(ops)
     assert all(reports[op].error is None and reports[op].calls == 1 for op in good)
     assert reports["segfaults"].error == "crashed: signal 11 (Segmentation fault)"
@@ -51,7 +51,9 @@ def test_many_crashes_in_a_row_are_survived() -> None:
             os.kill(os.getpid(), signal.SIGSEGV)
         return OpReport(op)
 
-    reports = {report.op: report.error for report in run_all(crash, [*map(str, range(12))], 2)}
+    reports = {
+        report.op: report.error for report in run_all(crash, [*map(str, range(12))], OpReport, 2)
+    }
     assert len(reports) == 12
     crashed = [op for op, error in reports.items() if error is not None]
     assert sorted(map(int, crashed)) == [n for n in range(12) if n % 3]
@@ -63,11 +65,11 @@ def test_workers_know_what_this_process_knows() -> None:
     def look(op: str) -> OpReport:
         return OpReport(op, rule=repr(known))
 
-    assert [report.rule for report in run_all(look, ["an op"], 1)] == [repr(known)]
+    assert [report.rule for report in run_all(look, ["an op"], OpReport, 1)] == [repr(known)]
 
 
 def test_no_ops_need_no_workers() -> None:
-    assert list(run_all(work, [])) == []
+    assert list(run_all(work, [], OpReport)) == []
 
 
 def test_interruption_leaves_no_process_behind() -> None:
@@ -75,11 +77,12 @@ def test_interruption_leaves_no_process_behind() -> None:
         "import os, signal, sys, time\n"
         # Ignored where the tests were started in the background by a shell.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from shardprop.verification.validate.pool import run_all\n"
+        "from shardprop.verification.pool import run_all\n"
+        "from shardprop.verification.report import Report\n"
         "def work(op):\n"
         "    os.write(1, f'{os.getpid()}\\n'.encode())\n"
         "    time.sleep(20)\n"
-        "list(run_all(work, ['a', 'b'], 2))\n"
+        "list(run_all(work, ['a', 'b'], Report, 2))\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program],

@@ -12,9 +12,9 @@ from torch.distributed.tensor import Partial, Placement, distribute_tensor
 from torch.distributed.tensor._ops._embedding_ops import _MaskPartial
 from torch.distributed.tensor._ops._math_ops import _NormPartial
 
-from shardprop.verification.validate.compare import difference, largest
-from shardprop.verification.validate.partials import Untestable
-from shardprop.verification.validate.ranks import Mismatch, join, local_shapes, split
+from shardprop.verification.simulator.compare import difference, largest
+from shardprop.verification.simulator.partials import Untestable
+from shardprop.verification.simulator.ranks import Mismatch, join, local_shapes, split
 
 from ...specs import SS, R, S
 from .layouts import MESHES, SHAPES, generator, random_layout

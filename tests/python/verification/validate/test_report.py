@@ -9,18 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from shardprop.verification.settings import Settings
 from shardprop.verification.validate.report import exit_code, print_reports, values, write_scripts
 from shardprop.verification.validate.repro import DEFINE_HERE
-from shardprop.verification.validate.results import Finding, OpReport, Settings
+from shardprop.verification.validate.results import Finding, OpReport
 
 UNSOUND = Finding(
     "unsound", ("P(sum), P(sum) -> P(sum)",), (2,), "mul(f64[4], f64[4])", "off by 3", "print(1)"
 )
 MISSING = Finding("missing", ("P(max) -> P(max)",), (3,), "relu(f64[4])", "holds")
 GOOD = OpReport("aten.mm.default", "torch single-dim rule", calls=3, rows=4, checks=50)
-WRONG = OpReport("aten.mul.Tensor", "registered rule", 1, 2, 7, [UNSOUND, MISSING])
+WRONG = OpReport("aten.mul.Tensor", "registered rule", 2, 7, [UNSOUND, MISSING], calls=1)
 CRASHED = OpReport("aten.sort.default", error="crashed: signal 11")
-LACKING = OpReport("aten.relu.default", "own rule", 1, 2, 7, [MISSING])
+LACKING = OpReport("aten.relu.default", "own rule", 2, 7, [MISSING], calls=1)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_of_a_rule_in_the_notation_the_part_is_told_that_claims_a_row(
 def test_of_a_rule_of_the_users_own_the_way_to_the_right_one_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    own = OpReport("aten.neg.default", "own rule", 1, 2, 7, [UNSOUND])
+    own = OpReport("aten.neg.default", "own rule", 2, 7, [UNSOUND], calls=1)
     print_reports([own, WRONG], 1.0, files=" --module mine.py")
     advice = [line for line in capsys.readouterr().out.splitlines() if "which rows hold" in line]
     assert advice == [
@@ -87,7 +88,7 @@ def test_a_table_is_as_wide_as_asked(
 
 
 def test_of_a_check_of_nothing_no_good_news_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    print_reports([OpReport("my.op.default", "registered rule", 1, error="no call")], 1.0)
+    print_reports([OpReport("my.op.default", "registered rule", calls=1, error="no call")], 1.0)
     assert capsys.readouterr().out.splitlines()[-1] == (
         "1 op, 0 checks in 1.0 s; nothing could be checked; 1 op not tried to its end."
     )
@@ -96,7 +97,7 @@ def test_of_a_check_of_nothing_no_good_news_is_told(capsys: pytest.CaptureFixtur
 def test_of_an_op_without_a_rule_the_way_to_one_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    print_reports([OpReport("my.op.default", "none", 3, 0, 9)], 1.0, files=" --module op.py")
+    print_reports([OpReport("my.op.default", "none", 0, 9, calls=3)], 1.0, files=" --module op.py")
     text = capsys.readouterr().out
     assert "  it has no rule; to have one found: shardprop discover my.op.default --module" in text
 

@@ -1,24 +1,30 @@
-"""The scripts of findings: they fail for a wrong row and succeed for a right one."""
+"""The scripts of findings: they fail for a wrong row, succeed for a right one, and are a page."""
 
 from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import torch
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
+from torch.distributed.tensor._ops._math_ops import _NormPartial
 from torch.distributed.tensor.placement_types import _MaskPartial, _StridedShard
 
-from shardprop.verification.validate.calls import Call
-from shardprop.verification.validate.repro import DEFINE_HERE, script
+from shardprop.verification.calls.call import Call
+from shardprop.verification.simulator.partials import Untestable
+from shardprop.verification.simulator.ranks import split
+from shardprop.verification.simulator.simulation import Row
+from shardprop.verification.validate.repro import DEFINE_HERE, joined, script
+from shardprop.verification.validate.shrink import Witness, shrunk, witness_of
 
 aten = torch.ops.aten
 R, SUM, MAX, MIN = Replicate(), Partial("sum"), Partial("max"), Partial("min")
 AVG, BXOR = Partial("avg"), Partial("bxor")
+NORM = _NormPartial(2)
 S = Shard
 
 
@@ -83,10 +89,8 @@ CASES = [
     case(
         "a list along its dim", aten.cat.default, ([A, B], 0), [([S(0)], [S(0), S(0)])], (2,), False
     ),
-    case("a list of outputs", aten.split.Tensor, (A, 2, 1), [([S(0)], [S(0)])], (2,), True),
-    case(
-        "foreach", aten._foreach_mul_.Scalar, ([A, B], 2.0), [([SUM, SUM], [SUM, SUM])], (2,), True
-    ),
+    case("a list of outputs", aten.split.Tensor, (A, 2, 1), [([S(0)] * 3, [S(0)])], (2,), True),
+    case("foreach", aten._foreach_mul_.Scalar, ([A, B], 2.0), [([], [SUM, SUM])], (2,), True),
     case("several outputs", aten.max.dim, (A, 1), [([S(0), S(0)], [S(0)])], (2,), True),
     case("several outputs of a max", aten.max.dim, (A, 1), [([MAX, R], [MAX])], (2,), False),
     case("an output left out", aten.max.dim, (A, 1), [([MAX, None], [MAX])], (2,), True),
@@ -126,73 +130,140 @@ CASES = [
 ]
 
 
+def witness(case: Case) -> Witness:
+    rows = [Row(tuple(outputs), tuple(inputs)) for outputs, inputs in case.rows]
+    return witness_of(case.call, rows, case.mesh)
+
+
+def elements(witness: Witness) -> int:
+    return sum(tensor.numel() for tensor in witness.trial.operands)
+
+
+def run(text: str) -> str:
+    """What a script prints."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(text, "script", "exec"), {"__name__": "__main__"})
+    return said.getvalue()
+
+
+@pytest.mark.parametrize("smallest", [False, True], ids=["as found", "smallest"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_script_fails_exactly_for_wrong_rows(case: Case) -> None:
-    text = script(case.call, case.rows, case.mesh)
-    assert "import shardprop" not in text
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as ended:
-        exec(compile(text, case.name, "exec"), {"__name__": "__main__"})
-    assert ended.value.code == (0 if case.holds else 1), said.getvalue()
+def test_a_script_fails_exactly_for_wrong_rows(case: Case, smallest: bool) -> None:
+    found = witness(case)
+    assert (found.reason is None) is case.holds
+    text = script(shrunk(found) if smallest else found)
+    assert "import torch\n" in text and "shardprop." not in text
+    if case.holds:
+        run(text)
+        return
+    error = AssertionError if not found.reason.startswith("rank 0:") else IndexError
+    with pytest.raises(error):
+        run(text)
 
 
-def test_the_message_says_what_differs() -> None:
-    text = script(Call(aten.mul.Tensor, (A, B)), [([SUM], [SUM, SUM])], (2,))
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), pytest.raises(SystemExit):
-        exec(text, {"__name__": "__main__"})
-    assert said.getvalue().startswith("output 0: the values differ: ")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_script_of_the_smallest_call_is_a_page(case: Case) -> None:
+    found = witness(case)
+    least = shrunk(found)
+    assert elements(least) <= min(elements(found), 48)
+    text = script(least)
+    assert len(text.splitlines()) <= 48
+    assert max(map(len, text.splitlines())) <= 140
 
 
-def test_the_layouts_are_torchs() -> None:
-    from shardprop.verification.validate import standalone_check
-
-    for size in range(8):
-        whole = torch.arange(size * 2).reshape(2, size)
-        for ranks in (2, 3):
-            for factor in (1, 2, 3):
-                want, _ = _StridedShard(1, split_factor=factor)._split_tensor(
-                    whole, ranks, with_padding=False
-                )
-                got = standalone_check.pieces(whole, ("SS", 1, factor), ranks, torch.Generator())
-                assert all(map(torch.equal, got, want))
-            want, _ = Shard(1)._split_tensor(whole, ranks, with_padding=False)
-            got = standalone_check.pieces(whole, ("S", 1), ranks, torch.Generator())
-            assert all(map(torch.equal, got, want))
+def test_numbers_become_round_and_what_is_claimed_stays_so() -> None:
+    found = witness(case("", aten.mul.Tensor, (A, B), [([SUM], [SUM, SUM])], (2,), False))
+    least = shrunk(found)
+    assert elements(least) == 2
+    assert all(float(x).is_integer() for x in least.trial.operands)
+    claimed = shrunk(found, lambda one: one.trial.operands[0].shape == (4, 6))
+    assert elements(claimed) == elements(found)
 
 
-@pytest.mark.parametrize("reduce_op", ["sum", "avg", "product", "min", "max"])
-@pytest.mark.parametrize("values", [A, INTS, A.float()], ids=["float64", "int64", "float32"])
-def test_random_parts_make_the_whole(reduce_op: str, values: torch.Tensor) -> None:
-    from shardprop.verification.validate import standalone_check
-
-    generator = torch.Generator().manual_seed(0)
-    parts = standalone_check.cut(values, [("P", reduce_op)], (3,), generator)
-    assert (
-        standalone_check.differs(
-            values, standalone_check.put_together(parts, [("P", reduce_op)], (3,))
-        )
-        == ""
+def test_the_message_says_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
+    call = Call(aten.mul.Tensor, (torch.tensor([2.0]), torch.tensor([4.0])))
+    halves = [torch.tensor([1.0]), torch.tensor([1.0])]
+    twos = [torch.tensor([2.0]), torch.tensor([2.0])]
+    rows = [Row((SUM,), (SUM, SUM))]
+    with pytest.raises(AssertionError, match="difference: 4"):
+        exec(script(witness_of(call, rows, (2,), local=[halves, twos])), {})
+    assert capsys.readouterr().out == (
+        "the ranks together: tensor([4.])\nthe whole: tensor([8.])\n"
     )
-    assert not any(torch.equal(part, values) for part in parts)
 
 
-def test_what_has_no_literal_has_no_script() -> None:
+LAYOUTS = [
+    *([one] for one in (R, SUM, AVG, MAX, MIN, Partial("product"), NORM, S(0), S(1))),
+    *([one] for one in (strided(0, 2), strided(1, 3))),
+    *([S(0), S(0)], [S(1), SUM], [SUM, S(0)], [R, S(1)], [S(0), R], [MAX, MAX], [S(0), S(1)]),
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("values", [A.abs(), INTS, FLAGS], ids=["float64", "int64", "bool"])
+def test_what_is_written_of_a_layout_is_the_whole(
+    layout: list[Placement], values: torch.Tensor
+) -> None:
+    sizes = (2, 3)[: len(layout)]
+    try:
+        parts = split(values, layout, sizes, torch.Generator().manual_seed(0))
+    except Untestable:
+        assert not values.is_floating_point()
+        return
+    names = [f"parts[{rank}]" for rank in range(len(parts))]
+    written = joined(names, layout, sizes, values.shape, values.dtype)
+    replicas = [size for placement, size in zip(layout, sizes, strict=True) if placement == R]
+    assert len(written) == (replicas[0] if replicas else 1)
+    for text in written:
+        torch.testing.assert_close(
+            eval(text, {"torch": torch, "tensor": torch.tensor, "parts": parts}), values
+        )
+
+
+def test_a_rank_that_has_the_wrong_shape_is_told() -> None:
+    """Together the ranks have the right elements here: 2 and 4 of 6."""
+    found = witness(case("", aten.narrow.default, (A, 1, 0, 4), [([S(1)], [S(1)])], (2,), False))
+    assert found.reason is not None
+    with pytest.raises((AssertionError, RuntimeError)):
+        run(script(found))
+
+
+def test_what_torch_alone_does_not_tell_has_no_witness() -> None:
     masked = _MaskPartial(offset_shape=torch.Size((4, 6)), offset_dim=0)
-    call = Call(aten.embedding.default, (A, torch.tensor([1, 2])))
-    assert script(call, [([masked], [S(0), R])], (2,)) == ""
-    assert script(Call(aten.logical_not.default, (FLAGS,)), [([SUM], [SUM])], (2,)) == ""
-    drawn = Call(aten.bernoulli.default, (A.abs(),), {"generator": torch.Generator()})
-    assert script(drawn, [([S(0)], [S(0)])], (2,)) == ""
+    call = Call(aten.embedding.default, (A, torch.tensor([1, 0])))
+    with pytest.raises(Untestable):
+        witness_of(call, [Row((masked,), (S(0), R))], (2,))
 
 
-def test_an_op_of_the_users_own_is_to_be_imported() -> None:
+def test_a_sum_of_flags_is_written_as_a_logical_or() -> None:
+    found = witness_of(Call(aten.logical_not.default, (FLAGS,)), [Row((SUM,), (SUM,))], (2,))
+    text = script(shrunk(found))
+    assert "self_on[0] | self_on[1]" in text
+    with pytest.raises(AssertionError):
+        run(text)
+
+
+@pytest.fixture
+def library() -> Iterator[torch.library.Library]:
     with torch.library._scoped_library("shardprop_test", "FRAGMENT") as library:
-        library.define("twice(Tensor x) -> Tensor")
-        library.impl("twice", lambda x: x * 2, "CPU")
-        op = torch.ops.shardprop_test.twice.default
-        text = script(Call(op, (A,)), [([SUM], [SUM])], (2,))
-        assert DEFINE_HERE in text
-        with pytest.raises(SystemExit) as ended:
-            exec(text, {"__name__": "__main__"})
-        assert ended.value.code == 0
+        yield library
+
+
+def test_what_has_no_literal_has_no_script(library: torch.library.Library) -> None:
+    library.define("same(Tensor x, Generator? generator=None) -> Tensor")
+    library.impl("same", lambda x, generator=None: x * 1, "CPU")
+    op = torch.ops.shardprop_test.same.default
+    rows = [Row((S(0),), (S(0),))]
+    assert script(witness_of(Call(op, (A,)), rows, (2,))) != ""
+    drawn = Call(op, (A,), {"generator": torch.Generator()})
+    assert script(witness_of(drawn, rows, (2,))) == ""
+
+
+def test_an_op_of_the_users_own_is_to_be_imported(library: torch.library.Library) -> None:
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: x * 2, "CPU")
+    op = torch.ops.shardprop_test.twice.default
+    text = script(witness_of(Call(op, (A,)), [Row((SUM,), (SUM,))], (2,)))
+    assert DEFINE_HERE in text
+    run(text)

@@ -9,14 +9,13 @@ import pytest
 import torch
 
 import shardprop
-from shardprop.verification.validate import standalone_check
-from shardprop.verification.validate.calls import Call
-from shardprop.verification.validate.choice import ELEMENTS, diverse
-from shardprop.verification.validate.derived import derived, functional_of
-from shardprop.verification.validate.files import FileError, generator_of_calls, rules_registered_by
-from shardprop.verification.validate.opinfo import record
-from shardprop.verification.validate.samples import Samples
-from shardprop.verification.validate.synthetic_calls import made_up
+from shardprop.verification.calls.call import Call
+from shardprop.verification.calls.choice import ELEMENTS, diverse
+from shardprop.verification.calls.derived import derived, functional_of
+from shardprop.verification.calls.opinfo import record
+from shardprop.verification.calls.samples import Samples
+from shardprop.verification.calls.synthetic import made_up
+from shardprop.verification.files import FileError, generator_of_calls, rules_registered_by
 
 aten = torch.ops.aten
 
@@ -39,9 +38,14 @@ def test_ops_have_few_small_calls_that_they_take(samples: Samples, op: Any) -> N
     for call in calls:
         assert call.op is op and call.origin
         assert 0 < sum(tensor.numel() for tensor in call.tensors) <= ELEMENTS
-        standalone_check.run(
-            op, call.args, call.kwargs, [tensor.clone() for tensor in call.tensors]
-        )
+        assert call.results() is not None
+
+
+def test_with_every_sample_an_op_has_calls_that_functions_of_other_names_make() -> None:
+    calls = Samples([aten.cumsum.default], every_sample=True).calls(aten.cumsum.default)
+    assert any(call.args[1] == -1 and call.tensors[0].ndim == 1 for call in calls)
+    others = Samples([aten.cumsum.default, aten.mm.default], every_sample=True)
+    assert [call.origin for call in others.calls(aten.cumsum.default)] == [c.origin for c in calls]
 
 
 def test_calls_are_unlike_each_other(samples: Samples) -> None:
@@ -144,7 +148,7 @@ class TestTheUsersOwn:
     def test_a_generator_gives_pairs_or_calls(self, tmp_path: Path) -> None:
         path = self.write(
             tmp_path,
-            "from shardprop.verification.validate.calls import Call\n"
+            "from shardprop.verification.calls.call import Call\n"
             "def samples(op):\n"
             "    yield (torch.ones(4, 4), torch.ones(4, 4)), {}\n"
             "    yield Call(op, (torch.ones(2, 2), torch.ones(2, 2)))\n",
@@ -217,8 +221,6 @@ def test_optimizers_are_told_of_a_scale_and_of_no_infinity() -> None:
     )
     assert call.kwargs["grad_scale"].shape == call.kwargs["found_inf"].shape == ()
     assert float(call.kwargs["found_inf"]) == 0.0
-    standalone_check.run(
-        call.op, call.args, call.kwargs, operands := [t.clone() for t in call.tensors]
-    )
-    changed = standalone_check.run(call.op, call.args, call.kwargs, operands)
-    assert not torch.equal(changed[0], operands[0])
+    copy = call.with_tensors(torch.clone)
+    call.op(*copy.args, **copy.kwargs)
+    assert not torch.equal(copy.tensors[0], call.tensors[0])

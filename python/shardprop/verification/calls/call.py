@@ -1,0 +1,78 @@
+"""One call of an op on whole tensors: what a rule is put to the test with."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import torch
+
+from ... import _torch
+from ..._torch import OpOverload
+
+__all__ = ["MADE_UP", "Call", "map_tensors", "tensors_in"]
+
+# How the origin of a call begins that was filled in from the op's schema.
+MADE_UP = "made up"
+
+Value = TypeVar("Value")
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """The tensors in tuples, lists and dicts."""
+    return [leaf for leaf in _torch.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def map_tensors(change: Callable[[torch.Tensor], Any], value: Value) -> Value:
+    """The same tuples, lists and dicts with something else in the place of each tensor."""
+    leaves, spec = _torch.tree_flatten(value)
+    changed = [change(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    made: Value = _torch.tree_unflatten(changed, spec)
+    return made
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of an op on whole tensors.
+
+    Attributes:
+        op: The op overload.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+        origin: Where the call is from, such as ``"OpInfo add, sample 3"``.
+    """
+
+    op: OpOverload
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    origin: str = ""
+
+    @property
+    def is_made_up(self) -> bool:
+        """Is it of no program and no sample?"""
+        return self.origin.startswith(MADE_UP)
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """The operands in the order of a rule's row: of `args`, then of `kwargs`, lists walked."""
+        return tensors_in((self.args, self.kwargs))
+
+    def with_tensors(self, change: Callable[[torch.Tensor], Any], note: str = "") -> Call:
+        """The call on other tensors, with a note on that behind its origin."""
+        args, kwargs = map_tensors(change, (self.args, self.kwargs))
+        return replace(self, args=args, kwargs=kwargs, origin=self.origin + note)
+
+    def results(self) -> list[torch.Tensor] | None:
+        """What the op returns, run on copies; None if it raises.
+
+        Not fit for a process that must live: a kernel may crash on what nobody ever gave it.
+        """
+        copy = self.with_tensors(lambda tensor: tensor.detach().clone())
+        try:
+            with warnings.catch_warnings(), torch.no_grad():
+                warnings.simplefilter("ignore")
+                return tensors_in(self.op(*copy.args, **copy.kwargs))
+        except Exception:
+            return None
