@@ -12,8 +12,11 @@ from ..checkout import ROOT
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 WRITTEN = [*PAGES, ROOT / "README.md", ROOT / "CHANGELOG.md"]
+# What says where things are, to who changes them.
+OF_THE_TREE = [ROOT / "docs" / "design.md", ROOT / "CONTRIBUTING.md"]
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_FILE = re.compile(r"[\w./]*\w\.(?:py|cpp|h)\b|(?<=`)[\w/]+/(?=`)")
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 
@@ -42,3 +45,13 @@ def test_every_page_is_in_the_navigation_and_in_the_index() -> None:
     assert in_navigation == {page.name for page in PAGES}
     linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs" / "index.md").read_text()))
     assert linked | {"index.md"} == {page.name for page in PAGES}
+
+
+@pytest.mark.parametrize("page", OF_THE_TREE, ids=lambda page: page.name)
+def test_files_that_are_named_are_there(page: Path) -> None:
+    """Paths may begin anywhere: `rules/own.py` is `python/shardprop/rules/own.py`."""
+    roots = [ROOT / name for name in ("python", "csrc", "tests", "tools", "bench", "docs")]
+    there = [f"/{path.relative_to(ROOT)}" for root in roots for path in root.rglob("*")]
+    named = [name.rstrip("/") for name in _FILE.findall(page.read_text())]
+    assert len(named) > 3
+    assert [name for name in named if not any(path.endswith(f"/{name}") for path in there)] == []
