@@ -143,7 +143,9 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "message"), FAULTS, ids=[f"{path}={value}"[:60] for path, value, _ in FAULTS]
+    ("path", "value", "message"),
+    FAULTS,
+    ids=[f"{path}={'nothing' if value is MISSING else value}"[:60] for path, value, _ in FAULTS],
 )
 def test_a_fault_is_refused_with_its_path(
     tmp_path: Path, path: str, value: object, message: str | None
