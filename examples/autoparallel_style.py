@@ -56,6 +56,11 @@ class Node:
         """Of the operand's matrix the column of a producer's layout."""
         return self.found.sources[operand].tolist().index(layout)
 
+    def prices(self, operand: int) -> np.ndarray:
+        """What each candidate pays to have an operand moved, from each layout it may come in."""
+        assert self.found.prices is not None
+        return self.found.prices[operand]
+
 
 def candidates(mesh: DeviceMesh) -> tuple[list[Node], shardprop.LayoutTable]:
     """Every node's strategies, from every layout that a strategy of its producer leaves."""
@@ -73,7 +78,9 @@ def candidates(mesh: DeviceMesh) -> tuple[list[Node], shardprop.LayoutTable]:
             prices=planner,
             layouts=table,
         )
-        tensors[name] = torch.empty(found.output_metas[0].shape, device="meta")
+        (meta,) = found.output_metas
+        assert meta is not None
+        tensors[name] = torch.empty(meta.shape, device="meta")
         sources[name] = [table[i] for i in np.unique(found.outputs[:, 0])]
         nodes.append(Node(name, operands, found))
     return nodes, table
@@ -89,7 +96,7 @@ def least(nodes: list[Node]) -> tuple[float, list[int]]:
     for place, node in enumerate(nodes):
         cost = np.zeros(len(node.found))
         for k, operand in enumerate(node.operands):
-            prices = node.found.prices[k]
+            prices = node.prices(k)
             if operand in GIVEN:
                 cost += prices[:, 0]
                 continue
@@ -108,7 +115,7 @@ def least(nodes: list[Node]) -> tuple[float, list[int]]:
 def repriced(nodes: list[Node], chosen: list[int], mesh: DeviceMesh) -> float:
     """The same price, from the plan of each redistribution by itself."""
     total = 0.0
-    layouts = {name: layout for name, (_, layout) in GIVEN.items()}
+    layouts: dict[str, Any] = {name: layout for name, (_, layout) in GIVEN.items()}
     for node, index in zip(nodes, chosen, strict=True):
         strategy = node.found[index]
         for meta, operand, wanted in zip(
@@ -131,13 +138,14 @@ def spec(tensor: torch.Tensor, mesh: DeviceMesh, layout: Any) -> Any:
 
 def tried(nodes: list[Node]) -> float:
     """The least price of all combinations of strategies."""
-    one, two, three = (node.found for node in nodes)
-    first = one.prices[0][:, 0] + one.prices[1][:, 0]
+    one, two, _ = (node.found for node in nodes)
+    first = nodes[0].prices(0)[:, 0] + nodes[0].prices(1)[:, 0]
+    last = nodes[2].prices(1)[:, 0]
     best = float("inf")
     for i, j in itertools.product(range(len(one)), range(len(two))):
-        to_second = two.prices[0][j, nodes[1].column(0, one.outputs[i, 0])]
-        to_third = three.prices[0][:, nodes[2].column(0, two.outputs[j, 0])]
-        best = min(best, float((first[i] + to_second + to_third + three.prices[1][:, 0]).min()))
+        to_second = nodes[1].prices(0)[j, nodes[1].column(0, one.outputs[i, 0])]
+        to_third = nodes[2].prices(0)[:, nodes[2].column(0, two.outputs[j, 0])]
+        best = min(best, float((first[i] + to_second + to_third + last).min()))
     return best
 
 

@@ -40,11 +40,15 @@ def planned(
     with torch.device("meta"):
         model = nn.Sequential(nn.Linear(DIM, HIDDEN), nn.GELU(), nn.Linear(HIDDEN, DIM))
         tokens = torch.empty(TOKENS, DIM)
-    placed = {}
-    if like is not None:
-        found = like.placements()
-        placed = {"inputs": found.inputs, "parameters": found.parameters}
-    return graph.capture(model, (tokens,), mesh, topology=topology, **placed).solve()
+    found = None if like is None else like.placements()
+    return graph.capture(
+        model,
+        (tokens,),
+        mesh,
+        topology=topology,
+        inputs=None if found is None else found.inputs,
+        parameters=None if found is None else found.parameters,
+    ).solve()
 
 
 def main() -> None:

@@ -41,7 +41,8 @@ def build(mesh: DeviceMesh) -> nn.Module:
     for block in blocks:
         parallelize_module(block, mesh["tp"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
         fully_shard(block, mesh=mesh["dp"])
-    return fully_shard(model, mesh=mesh["dp"])
+    fully_shard(model, mesh=mesh["dp"])
+    return model
 
 
 def train(mesh: DeviceMesh, steps: int = 3) -> tuple[list[float], float]:

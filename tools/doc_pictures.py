@@ -27,10 +27,12 @@ def main() -> None:
     x, weight = names["x"], names["weight"]
     explanation = shardprop.explain(torch.mm, x, weight)
     move = next(each for each in explanation.decision.moves if each.plan)
+    plan = move.plan
+    assert plan is not None
     pictures = {
         "decision_layout": shardprop.plot_layout(x),
         "decision_candidates": explanation.plot(),
-        "decision_plan": move.plan.plot(),
+        "decision_plan": plan.plot(),
     }
     for name, picture in pictures.items():
         picture.save(f"{name}.svg")

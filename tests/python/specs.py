@@ -37,6 +37,7 @@ def spec_of(
         mesh,
         tuple(placements),
         tensor_meta=meta_of(shape, dtype),
-        shard_order=None if order is None else tuple(ShardOrderEntry(*entry) for entry in order),
+        # torch's default is None, which its annotation leaves out.
+        shard_order=None if order is None else tuple(ShardOrderEntry(*entry) for entry in order),  # type: ignore[arg-type]
         use_strided_shard_as_shard_order=strided_is_order,
     )

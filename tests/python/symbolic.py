@@ -23,7 +23,7 @@ class Symbols:
     def __init__(self) -> None:
         self.env = ShapeEnv()
         self.mode = FakeTensorMode(shape_env=self.env, static_shapes=False)
-        self._backed: dict[str, torch.SymInt] = {}
+        self._backed: dict[str, int | torch.SymInt] = {}
 
     def backed(self, name: str, now: int) -> Any:
         """A size that torch.compile has seen as `now`."""

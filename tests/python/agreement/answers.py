@@ -27,6 +27,7 @@ from shardprop.propagation.op_call import specs_of
 from shardprop.propagation.query import Decision
 from shardprop.propagation.route import Who
 
+from ..narrow import known
 from ..parity.outcome import Normalizer
 from ..parity.sketch import leaves, map_leaves
 from ..quiet import quiet
@@ -78,7 +79,7 @@ def _run(question: Question) -> Observed | None:
 
 
 def _dtensor(spec: DTensorSpec) -> torch.Tensor:
-    meta = spec.tensor_meta
+    meta = known(spec.tensor_meta)
     local = torch.empty_strided(
         _torch.local_shape(spec),
         meta.stride,

@@ -10,7 +10,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.experimental import implicit_replication
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -64,7 +66,9 @@ def vision() -> tuple[Any, ...]:
     return model, spread(seeded(test_vision.BATCH, 3, image, image), mesh, S(0), R)
 
 
-def experts(kind: type[test_moe.Experts], placement: Placement) -> tuple[Any, ...]:
+def experts(
+    kind: Callable[[DeviceMesh], test_moe.Experts], placement: Placement
+) -> tuple[Any, ...]:
     mesh = mesh_of((4,), ("ep",))
     return kind(mesh), spread(seeded(test_moe.TOKENS, test_moe.DIM), mesh, placement)
 
@@ -142,8 +146,9 @@ def says_the_same(asked: Observed, told: DecisionExplanation) -> bool:
     if told.op != str(schema.op) or answer is None:
         return False
     given = {
-        each.name: (tuple(each.meta.shape), tuple(each.meta.placements))
+        each.name: (tuple(each.meta.shape), each.meta.placements)
         for each in operands_of(schema.op, schema.args_schema, schema.kwargs_schema)
+        if isinstance(each.meta, DTensorSpec)
     }
     kinds = told.elements or (told,)
     operands = {o.name: (o.shape, o.placements) for kind in kinds for o in kind.operands}

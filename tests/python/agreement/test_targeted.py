@@ -16,6 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import shardprop
 from shardprop import ShardpropError
 
+from ..narrow import known
 from ..programs.world import seeded, spread
 from ..specs import P, R, S, spec_of
 from .answers import disagreements
@@ -68,7 +69,7 @@ def test_defaults_may_be_given_or_left_out(mesh_of: MeshOf) -> None:
     a = spec_of(mesh, (16, 32), [S(0)], dtype=torch.float8_e4m3fn)
     whole = spec_of(mesh, (16, 32), [R], dtype=torch.float8_e4m3fn)
     transposed = torch.empty(16, 32, device="meta", dtype=torch.float8_e4m3fn).t()
-    meta = whole.tensor_meta._replace(shape=transposed.shape, stride=transposed.stride())
+    meta = known(whole.tensor_meta)._replace(shape=transposed.shape, stride=transposed.stride())
     b = type(whole)(mesh, (R,), tensor_meta=meta)
     scale = spec_of(mesh, (), [R])
     op = aten._scaled_mm.default
@@ -109,11 +110,11 @@ def test_what_torch_refuses_is_said_to_be(mesh_of: MeshOf) -> None:
 
 
 def test_what_is_decided_inside_is_no_decision_of_its_own(mesh_of: MeshOf) -> None:
-    qkv = [spread(seeded(4, 8, 16, 4), mesh_of(4), S(1)) for _ in range(3)]
+    q, k, v = (spread(seeded(4, 8, 16, 4), mesh_of(4), S(1)) for _ in range(3))
 
     def attention() -> Any:
         with torch.inference_mode(), sdpa_kernel(SDPBackend.MATH):
-            return F.scaled_dot_product_attention(*qkv, is_causal=True)
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
     shardprop.clear_caches()
     with shardprop.trace() as trace:

@@ -18,7 +18,7 @@ from shardprop.rules.torch_registry import TorchsWay
 # At least this share must be decided by the core, by torch's rules or by ours.
 LEAST_BY_RULE_PERCENT = {"2.13": (53.0, 77.3), "2.15": (55.6, 80.5)}
 
-FIELDS = {
+FIELDS: dict[str, type | tuple[type, ...]] = {
     "op": str,
     "decider": str,
     "how": (str, type(None)),

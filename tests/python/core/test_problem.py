@@ -19,10 +19,10 @@ from shardprop.cost.topology import load_topology
 from shardprop.metadata import output_meta
 from shardprop.model.question import Question
 from shardprop.propagation.core_call import Prepared, prepare
-from shardprop.propagation.route import route_of
 from shardprop.redistribution.mesh_cost_models import MeshModels
 from shardprop.rules import torch_registry
 
+from ..narrow import rows_rule
 from ..specs import SS, P, R, S, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
@@ -33,13 +33,13 @@ def prepared(*operands: DTensorSpec) -> Prepared:
     """The problem of adding two tensors, or of multiplying two matrices if they do not fit."""
     x, y = operands
     op = aten.add.Tensor if x.shape == y.shape else aten.mm.default
-    rule = route_of(op).rule
+    rule = rows_rule(op)
     schema = torch_registry.op_schema(op, operands, {})
     return prepare(rule.question(schema, output_meta(schema)), rule)
 
 
 def problem_of(case: str, mesh: DeviceMesh) -> _core.Problem:
-    cases = {
+    cases: dict[str, tuple[Any, ...]] = {
         "mm": ((64, 512), [S(0), R], (512, 256), [S(1), S(0)]),
         "partials": ((64, 64), [P, S(0)], (64, 64), [S(1), P]),
         "history": ((64, 512), [SS(0, 2), S(0)], (512, 256), [S(1), S(1)]),
@@ -101,10 +101,10 @@ def test_a_symbolic_problem_is_decided_twice_alike(mesh_of: MeshOf) -> None:
     meta = x.tensor_meta
     assert meta is not None
     symbolic = spec_of(mesh_of(2, 2), (8, 8), [R, R])
-    symbolic.tensor_meta = meta._replace(shape=torch.Size((size, 8)))
+    shape: Any = (size, 8)
+    symbolic.tensor_meta = meta._replace(shape=torch.Size(shape))
     op = aten.neg.default
-    rule = route_of(op).rule
-    assert rule is not None
+    rule = rows_rule(op)
     question = Question(op, op, (symbolic,), {}, [symbolic], 1, symbolic.tensor_meta, symbolic.mesh)
     problem = prepare(question, rule).problem
     assert _core.decide(problem) == _core.decide(problem)
@@ -117,7 +117,7 @@ def test_a_symbolic_problem_is_decided_twice_alike(mesh_of: MeshOf) -> None:
 def test_a_problem_outlives_what_it_was_made_of(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2, 4)
     x, w = spec_of(mesh, (64, 512), [S(0), R]), spec_of(mesh, (512, 256), [S(1), S(0)])
-    rule = route_of(aten.mm.default).rule
+    rule = rows_rule(aten.mm.default)
     schema = torch_registry.op_schema(aten.mm.default, (x, w), {})
     question = rule.question(schema, output_meta(schema))
     expected = _core.decide(prepare(question, rule).problem)

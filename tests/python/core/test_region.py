@@ -23,6 +23,7 @@ from shardprop.propagation.route import route_of
 from shardprop.rules import torch_registry
 from shardprop.rules.rule import TorchRule
 
+from ..narrow import known, rows_rule
 from ..specs import SS, P, R, S, spec_of
 
 aten = torch.ops.aten
@@ -116,7 +117,7 @@ class Decisions:
 
     def __init__(self, case: Case, mesh: DeviceMesh) -> None:
         self._case, self._mesh = case, mesh
-        self._rule = route_of(case.op).rule
+        self._rule = rows_rule(case.op)
         self._known: dict[int, str] = {}
         self._schema = torch_registry.op_schema(case.op, case.arguments(mesh, case.now), {})
         self._meta = output_meta(self._schema)
@@ -200,10 +201,12 @@ def test_what_is_no_int_of_the_same_dims_is_outside(mesh_of: MeshOf) -> None:
     assert not region.contains([spec_of(mesh, (64,), [S(0)]), w])
     assert not region.contains([DTensorSpec(mesh, (S(0),)), w])
     for size in (True, 64.0, 2**70, None):
-        odd = x.tensor_meta._replace(shape=(size, 512))
+        shape: Any = (size, 512)
+        odd = known(x.tensor_meta)._replace(shape=shape)
         assert not region.contains([DTensorSpec(mesh, (S(0),), tensor_meta=odd), w])
+    lazy: Any = iter([x, w])
     with pytest.raises(TypeError, match="list or tuple of specs"):
-        region.contains(iter([x, w]))
+        region.contains(lazy)
     with pytest.raises(AttributeError):
         region.contains([x, "w"])
     assert 0 < region.nbytes < 4096

@@ -24,7 +24,9 @@ _MATCH = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 def _commands(block: str) -> list[tuple[str, str]]:
     """Commands of a console block, each with the output that the tutorial shows."""
-    command, output, found = "", [], []
+    command = ""
+    output: list[str] = []
+    found: list[tuple[str, str]] = []
     for line in block.splitlines():
         if line.startswith("$ "):
             if command:

@@ -367,11 +367,11 @@ def _reduce(s: Sampler, name: str) -> Call:
         named = {"correction": s.rng.choice([0, 1, None]), "keepdim": s.chance(0.5)}
         return (own, s.rng.choice([None, s.dims(shape)])), named
     if packet == "linalg_vector_norm":
-        order = s.rng.choice([2, 1.0, float("inf"), 0])
-        return (own, order, s.rng.choice([None, s.dims(shape)]), s.chance(0.5)), dtype
+        power: float | None = s.rng.choice([2, 1.0, float("inf"), 0])
+        return (own, power, s.rng.choice([None, s.dims(shape)]), s.chance(0.5)), dtype
     if packet == "norm":
-        order = s.rng.choice([2, 1.0, None]) if overload else 2
-        return ((own, order, s.dims(shape), s.chance(0.5)) if overload else (own, 2)), {}
+        power = s.rng.choice([2, 1.0, None]) if overload else 2
+        return ((own, power, s.dims(shape), s.chance(0.5)) if overload else (own, 2)), {}
     if packet in ("argmax", "argmin"):
         return (own, s.rng.choice([None, s.dim(shape)]), s.chance(0.5)), {}
     if overload in ("dim_int", "dim") and packet != "mean":

@@ -220,7 +220,7 @@ def test_a_size_that_is_an_expression_is_torchs_to_decide(monkeypatch: pytest.Mo
     env = ShapeEnv()
     source = torch._dynamo.source.ConstantSource("s")
     symbol = env.create_symbol(5, source=source, dynamic_dim=DimDynamic.DYNAMIC)
-    size = env.create_symintnode(symbol, hint=5, source=source)
+    size: Any = env.create_symintnode(symbol, hint=5, source=source)
     asked: list[OpSchema] = []
     monkeypatch.setattr(_torch, "torch_output_meta", asked.append)
     with FakeTensorMode(shape_env=env):

@@ -22,7 +22,7 @@ from .state import (
 
 MAX = Partial("max")
 AVG = Partial("avg")
-MASK = _MaskPartial(offset_shape=torch.Size((8, 4)), offset_dim=0)  # type: ignore[no-untyped-call]
+MASK = _MaskPartial(offset_shape=torch.Size((8, 4)), offset_dim=0)
 # 64 MiB of float32.
 SQUARE = (4096, 4096)
 

@@ -139,7 +139,7 @@ def choice_fault(decision: Decision) -> str | None:
         later=later,
     )
     if ours is None or best is None:
-        return None if ours is best is None else f"chosen {ours}, expected {best}"
+        return None if ours is None and best is None else f"chosen {ours}, expected {best}"
     cost = sum(round(1e6 * cost) for cost in ours.operand_costs) + round(1e6 * ours.output_cost)
     if cost != best.cost_ps:
         return f"chosen {ours} of {cost} ps, expected {best}"

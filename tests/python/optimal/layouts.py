@@ -96,7 +96,7 @@ def random_layout(
 
 
 # One object: masked partials are equal only if they share their mask.
-_MASK = _MaskPartial(offset_shape=torch.Size((8, 4)), offset_dim=0)  # type: ignore[no-untyped-call]
+_MASK = _MaskPartial(offset_shape=torch.Size((8, 4)), offset_dim=0)
 
 
 def random_sizes(rng: random.Random, mesh_ndim: int) -> tuple[int, ...]:

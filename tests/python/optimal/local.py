@@ -24,7 +24,7 @@ def cut(whole: torch.Tensor, layout: Layout, sizes: Sequence[int], place: Places
     for dim, mesh_dims in layout.shard_order:
         for m in mesh_dims:
             placement = layout.placements[m]
-            factor = placement.split_factor if isinstance(placement, StridedShard) else 1
+            factor = int(placement.split_factor) if isinstance(placement, StridedShard) else 1
             parts = _chunks(whole, dim, factor)
             pieces = [_chunks(part, dim, sizes[m])[place[m]] for part in parts]
             whole = torch.cat(pieces, dim)

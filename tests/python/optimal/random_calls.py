@@ -122,7 +122,7 @@ def _outcome(
     op: Op, whole: list[torch.Tensor], layouts: list[tuple[Placement, ...]], topology: Any
 ) -> list[torch.Tensor] | type[Exception]:
     """The whole results, or what was raised; by torch alone without a topology."""
-    operands = [_spread(*pair) for pair in zip(whole, layouts, strict=True)]
+    operands: list[torch.Tensor] = [_spread(*pair) for pair in zip(whole, layouts, strict=True)]
     enabled = (
         nullcontext()
         if topology is None

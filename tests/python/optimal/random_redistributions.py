@@ -20,6 +20,7 @@ from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Sha
 import shardprop
 from shardprop import _torch
 
+from ..narrow import sharded
 from .local import cut, places, split
 from .ranks import numbers
 from .walks import Tensor
@@ -90,7 +91,7 @@ class Redistribution:
             stride=whole.stride(),
         )
         after.backward(gradient)
-        found = (("tensor", after, whole), ("gradient", before.grad, weight))
+        found = (("tensor", after, whole), ("gradient", sharded(before.grad), weight))
         for name, made, expected in found:
             pending = [Replicate() if p.is_partial() else p for p in made.placements]
             here = made.redistribute(placements=pending).to_local()

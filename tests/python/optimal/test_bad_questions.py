@@ -61,7 +61,7 @@ def test_sums_mix_with_averages_and_with_what_one_rank_has() -> None:
     assert shardprop.plan(*ends, topology=TOPOLOGY).collectives
 
 
-ENDS = {
+ENDS: dict[str, tuple[Any, str]] = {
     "none": (lambda _: None, r"^dst: Expected a DTensorSpec, got None"),
     "placements": (lambda _: (R, R), r"^dst: Expected a DTensorSpec, got \(Replicate"),
     "no metadata": (

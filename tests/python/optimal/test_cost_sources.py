@@ -34,7 +34,7 @@ class Source:
         self.change = change
 
     def on(self, mesh: DeviceMesh, flattened: Sequence[tuple[int, ...]] = ()) -> CostModel:
-        return self.change(load_topology(TOPOLOGY).on(mesh, flattened))  # type: ignore[no-any-return]
+        return self.change(load_topology(TOPOLOGY).on(mesh, flattened))
 
 
 def raising(model: CostModel) -> CostModel:

@@ -12,6 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 import shardprop
 from shardprop import ShardpropError, _torch
 
+from ..narrow import sharded
 from ..specs import R, S, spec_of
 from .enabled import TOPOLOGY, dtensor, fresh_mesh
 
@@ -73,4 +74,4 @@ def test_what_torch_refuses_is_told_once(monkeypatch: pytest.MonkeyPatch) -> Non
         collectives(mesh)
     assert isinstance(raised.value.__cause__, RuntimeError)
     assert collectives(mesh) == 2
-    assert torch.add(dtensor(mesh, (2, 8), [S(0), S(0)]), 1).placements == (S(0), S(0))
+    assert sharded(torch.add(dtensor(mesh, (2, 8), [S(0), S(0)]), 1)).placements == (S(0), S(0))

@@ -17,6 +17,7 @@ from torch.distributed.tensor._utils import ExplicitRedistributionContext
 import shardprop
 from shardprop import _torch
 
+from ..narrow import sharded
 from .random_redistributions import TOPOLOGIES
 
 R, S, P = Replicate(), Shard, Partial
@@ -41,7 +42,7 @@ def test_a_decision_is_made_again_whenever_the_policy_changes(mesh: DeviceMesh) 
 
     def decided() -> tuple[Any, ...]:
         # Twice: the second time torch's cache in C++ answers.
-        first, second = ((x @ y).placements for _ in range(2))
+        first, second = (sharded(x @ y).placements for _ in range(2))
         assert first == second
         return first
 
@@ -76,7 +77,7 @@ def test_implicit_redistributions_are_refused_where_they_communicate(
         spread(mesh, (8, 8), *placements) for placements in ((S(0), R), (R, R), (S(1), R))
     )
     with optimal("h100-nvlink"), ExplicitRedistributionContext(strict=strict):
-        assert (x + x).placements == (S(0), R)
+        assert sharded(x + x).placements == (S(0), R)
         with pytest.raises(RuntimeError, match="mplicit"):
             x * other  # of a sum one could be filled with zeros, which sends nothing
         # To cut a replicated tensor costs local work, and sends nothing.
@@ -84,7 +85,7 @@ def test_implicit_redistributions_are_refused_where_they_communicate(
             with pytest.raises(RuntimeError, match="mplicit"):
                 x + replicated
         else:
-            assert (x + replicated).placements == (S(0), R)
+            assert sharded(x + replicated).placements == (S(0), R)
         assert x.redistribute(placements=(R, R)).placements == (R, R)
 
 
@@ -97,9 +98,10 @@ def test_one_process_stands_in_for_all_ranks(process_group: None) -> None:
             mesh = DeviceMesh("cpu", torch.arange(4).reshape(2, 2), mesh_dim_names=("a", "b"))
             mesh._flatten()
             x = distribute_tensor(whole, mesh, [S(0), S(1)]).requires_grad_()
-            y = F.layer_norm(x @ distribute_tensor(weight, mesh, [S(0), R]), (5,))
-            y.redistribute(placements=[S(1), S(0)]).square().sum().full_tensor().backward()
-            made = [y.full_tensor().detach(), x.grad.full_tensor()]
+            y = sharded(F.layer_norm(x @ distribute_tensor(weight, mesh, [S(0), R]), (5,)))
+            total = y.redistribute(placements=[S(1), S(0)]).square().sum()
+            sharded(total).full_tensor().backward()
+            made = [y.full_tensor().detach(), sharded(x.grad).full_tensor()]
             of_ranks = [_torch.tensors_of_ranks(tensor, 4) for tensor in made]
         plain = whole.clone().requires_grad_()
         expected = F.layer_norm(plain @ weight, (5,))
@@ -121,7 +123,7 @@ def test_fake_tensors_go_by_the_same_plans(mesh: DeviceMesh) -> None:
         meta = DTensor.from_local(
             torch.empty(4, 4, device="meta"), mesh, (S(0), S(1)), run_check=False
         )
-        assert (meta @ meta).to_local().is_meta
+        assert sharded(meta @ meta).to_local().is_meta
         assert shardprop.stats().policy_fallbacks == {}
 
 
@@ -131,10 +133,10 @@ def test_threads_make_the_same_decisions_and_plans(mesh: DeviceMesh) -> None:
 
     def work(number: int) -> None:
         barrier.wait()
-        made = []
+        made: list[tuple[object, ...]] = []
         for size in (8, 16, 24):
             x, y = spread(mesh, (size, size), S(0), S(1)), spread(mesh, (size, size), S(1), R)
-            made.append((x @ y).placements)
+            made.append(sharded(x @ y).placements)
             made.append(x.redistribute(placements=(R, S(0))).to_local().shape)
         found[number] = made
 

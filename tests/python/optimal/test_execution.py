@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -139,9 +140,9 @@ def test_a_masked_partial_is_reduced_with_its_mask() -> None:
     found = torch.tensor([True, False, True, False])
     mesh = flattened((2,), ())
     local = [torch.ones(4, 2), torch.full((4, 2), 5.0)]
-    expected = torch.where(found[:, None], *local)
+    expected = torch.where(found[:, None], local[0], local[1])
     for kind, after in (("all_reduce", R), ("reduce_scatter", S(0))):
-        masked = _torch.mask_partial((8, 2), 0)
+        masked: Any = _torch.mask_partial((8, 2), 0)
         plan = [step(kind, (masked,), (after,), (0,), tensor)]
         with _torch.all_ranks_at_once(2):
             masked.mask_buffer.materialize_mask(_torch.as_one_tensor([~found, found]))

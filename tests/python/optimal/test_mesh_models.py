@@ -35,7 +35,12 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     times: list[int] = []
     with shardprop.enabled(policy="optimal", topology=TOPOLOGY):
         forget = _torch.forget_decisions
-        monkeypatch.setattr(_torch, "forget_decisions", lambda: times.append(1) or forget())
+
+        def counted() -> None:
+            times.append(1)
+            forget()
+
+        monkeypatch.setattr(_torch, "forget_decisions", counted)
         yield times
         monkeypatch.undo()
 

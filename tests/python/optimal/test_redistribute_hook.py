@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -29,6 +29,7 @@ from shardprop.model.plan_steps import Layout, Step
 from shardprop.redistribution.execution import run
 from shardprop.redistribution.hook import layout_text, plan_text, redistribute_with
 
+from ..narrow import sharded
 from ..specs import SS, spec_of
 from .local import fault, split
 from .planned import random_plans
@@ -83,7 +84,7 @@ def install() -> Iterator[Callable[..., list[Any]]]:
 def placed(mesh: DeviceMesh, placements: tuple[Placement, ...], **options: Any) -> DTensor:
     whole = torch.arange(64.0).reshape(8, 8)
     result = distribute_tensor(whole, mesh, placements, src_data_rank=None)
-    return result.requires_grad_(**options) if options else result
+    return sharded(result.requires_grad_(**options)) if options else result
 
 
 def test_every_module_of_torch_is_given_the_function_and_gets_its_own_back(
@@ -94,7 +95,7 @@ def test_every_module_of_torch_is_given_the_function_and_gets_its_own_back(
     assert len(functions) == 1 and _torch.torch_redistribute not in functions
     from torch.distributed.tensor.experimental import _tp_transform
 
-    assert _tp_transform.redistribute_local_tensor in functions
+    assert vars(_tp_transform)["redistribute_local_tensor"] in functions
     _torch.uninstall_redistribute()
     for module in (*MODULES, _tp_transform):
         assert module.redistribute_local_tensor is _torch.torch_redistribute
@@ -174,9 +175,9 @@ def test_what_an_op_needs_goes_by_a_plan_too_unless_the_program_forbids_it(
     cube: DeviceMesh,
 ) -> None:
     x, y = placed(cube, (S(0), R, R)), placed(cube, (S(1), R, R))
-    expected = x + y
+    expected = sharded(x + y)
     with random_plans() as planner:
-        result = x + y
+        result = sharded(x + y)
         assert result.placements == expected.placements
         assert result.to_local().shape == expected.to_local().shape
         assert len(planner.plans) == 1 and planner.plans[0]
@@ -237,9 +238,12 @@ STEPS = [
 ]
 
 
+TracingMode = Literal["fake", "symbolic"]
+
+
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.kind)
 @pytest.mark.parametrize("mode", ["fake", "symbolic"])
-def test_steps_are_traced(step: Step, mode: str, cube: DeviceMesh) -> None:
+def test_steps_are_traced(step: Step, mode: TracingMode, cube: DeviceMesh) -> None:
     spec = spec_of(cube, (8, 8), step.before.placements)
     local = torch.ones(*_torch_local_shape(spec))
     traced = make_fx(lambda x: run([step], x, cube, (8, 8)), tracing_mode=mode)(local)
@@ -276,7 +280,7 @@ def test_plans_are_compiled(
             cube,
             step.before.placements,
             run_check=False,
-            shape=(rows, 8),
+            shape=torch.Size((rows, 8)),
             stride=(8, 1),
         )
         with torch.no_grad():
@@ -292,7 +296,7 @@ def test_gradients_go_back_by_plans(cube: DeviceMesh, install: Callable[..., lis
     x = placed(cube, (S(0), R, R), requires_grad=True)
     y = x.redistribute(placements=(R, R, S(0)))
     y.backward(torch.ones_like(y))
-    assert x.grad is not None and x.grad.to_local().shape == (4, 8)
+    assert sharded(x.grad).to_local().shape == (4, 8)
     pair = (S(0), R, R), (R, R, S(0))
     assert asked == [pair, pair[::-1]]
 
@@ -304,7 +308,7 @@ def test_one_process_redistributes_for_all_ranks(cube: DeviceMesh) -> None:
     with random_plans() as planner, _torch.all_ranks_at_once(8):
         local = _torch.as_one_tensor(split(whole, before, CUBE, 0))
         held = DTensor.from_local(
-            local, cube, before.placements, run_check=False, shape=(8, 5), stride=(5, 1)
+            local, cube, before.placements, run_check=False, shape=whole.shape, stride=(5, 1)
         )
         made = held.redistribute(placements=after.placements).to_local()
         assert fault(_torch.tensors_of_ranks(made, 8), whole, after, CUBE) is None

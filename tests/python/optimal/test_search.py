@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,10 +24,11 @@ from shardprop.cost.cost_model import CostModel, GroupCosts, Line
 from shardprop.metadata import output_meta
 from shardprop.model.question import Question
 from shardprop.propagation.core_call import Arguments, prepare
-from shardprop.propagation.route import route_of
 from shardprop.rules import torch_registry
+from shardprop.rules.rule import RowsRule
 
 from ..custom_ops import ops
+from ..narrow import rows_rule
 from ..parity import registry
 from ..specs import P, R, S, spec_of
 from .core import OneModel, total_of
@@ -124,8 +126,8 @@ def rows_of(question: Question, rule: Any) -> tuple[list[Row], int]:
     return [(R,) * width, *rows], outputs
 
 
-def question_about(op: Any, *args: Any, **kwargs: Any) -> tuple[Question, Any]:
-    rule = route_of(op).rule
+def question_about(op: Any, *args: Any, **kwargs: Any) -> tuple[Question, RowsRule]:
+    rule = rows_rule(op)
     schema = torch_registry.op_schema(op, args, kwargs)
     return rule.question(schema, output_meta(schema)), rule
 
@@ -156,7 +158,7 @@ def test_operands_of_an_op_are_brought_together_at_the_least_price(
         specs = [spec_of(mesh, shape, rng.choice(layouts(len(shape)))) for shape in shapes]
         rows, outputs = rows_of(*question_about(op, *specs))
         operands = [Operand.of_spec(spec) for spec in specs]
-        in_place, uneven = name == "add_", route_of(op).rule.allow_uneven_sharding
+        in_place, uneven = name == "add_", rows_rule(op).allow_uneven_sharding
         best = best_strategies(rows, operands, MODEL, in_place=in_place, allow_uneven=uneven)
         with optimal():
             if best is None:
@@ -260,11 +262,15 @@ def test_asks_of_registered_rows_hold(mesh: DeviceMesh) -> None:
                 [(R,) * 3, (S(0),) * 3, (S(1),) * 3],
                 [Operand.of_spec(spec) for spec in operands],
                 MODEL,
-                later=lambda strategy, shape=shape: (0, 0) if _as_asked(shape, strategy) else None,
+                later=partial(_free_if_as_asked, shape),
             )
             assert best is not None
             assert (*decision.outputs, *decision.operands) in best.strategies
             assert sum(round(1e6 * cost) for cost in decision.operand_costs) == best.cost_ps
+
+
+def _free_if_as_asked(shape: tuple[int, ...], strategy: Strategy) -> tuple[int, int] | None:
+    return (0, 0) if _as_asked(shape, strategy) else None
 
 
 def _as_asked(shape: tuple[int, ...], strategy: Strategy) -> bool:

@@ -21,6 +21,6 @@ def test_shards_in_another_order_are_put_in_order() -> None:
         assert decision.sharding.needs_redistribute
         schema = decision.sharding.redistribute_schema
         assert schema is not None
-        wanted = schema.args_schema[0]
+        wanted = schema.args_spec[0]
         assert decision.cost == shardprop.plan(x, wanted).cost_us > 0
     assert wanted.is_default_device_order(wanted.shard_order)

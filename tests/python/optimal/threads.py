@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import HashStore
 from torch.distributed.device_mesh import DeviceMesh
 from torch.testing._internal.distributed.multi_threaded_pg import (
     ProcessLocalGroup,
@@ -38,7 +39,7 @@ def fault_by_threads(steps: Sequence[Step], tensor: Tensor, seed: int = 0) -> st
     made: dict[int, torch.Tensor] = {}
     errors: list[str] = []
     with _threaded():
-        store = dist.HashStore()
+        store = HashStore()
 
         def one_rank(rank: int) -> None:
             try:
@@ -73,10 +74,11 @@ def _run(steps: Sequence[Step], tensor: Tensor, rank: int, seed: int) -> torch.T
 @contextmanager
 def _threaded() -> Iterator[None]:
     _install_threaded_pg()
-    torch._C._distributed_c10d._set_thread_isolation_mode(True)
+    # torch's stub of its module leaves this function out.
+    torch._C._distributed_c10d._set_thread_isolation_mode(True)  # type: ignore[attr-defined]
     try:
         yield
     finally:
         ProcessLocalGroup.reset()
-        torch._C._distributed_c10d._set_thread_isolation_mode(False)
+        torch._C._distributed_c10d._set_thread_isolation_mode(False)  # type: ignore[attr-defined]
         _uninstall_threaded_pg()

@@ -251,6 +251,7 @@ def random_way(tensor: Tensor, source: Layout, target: Layout, seed: int) -> lis
     chance = random.Random(seed)
     count = itertools.count()
     start = source, frozenset[int]()
+    queue: list[tuple[float, int, tuple[Layout, frozenset[int]], list[Step]]]
     queue = [(0.0, next(count), start, [])]
     done = set()
     while queue:

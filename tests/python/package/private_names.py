@@ -176,5 +176,5 @@ def _bound_by(statement: ast.stmt) -> Iterator[str]:
         names = [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
         yield from names
         if "__slots__" in names and statement.value is not None:
-            constants = (n for n in ast.walk(statement.value) if isinstance(n, ast.Constant))
-            yield from (constant.value for constant in constants)
+            constants = (n.value for n in ast.walk(statement.value) if isinstance(n, ast.Constant))
+            yield from (value for value in constants if isinstance(value, str))

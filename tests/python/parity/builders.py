@@ -76,7 +76,7 @@ def functional_of(op: OpOverload) -> OpOverload | None:
             if any(a.is_out for a in other._schema.arguments):
                 continue
             if [(a.name, str(a.type)) for a in other._schema.arguments] == wanted:
-                return other  # type: ignore[no-any-return]
+                return other
     return None
 
 

@@ -69,7 +69,7 @@ def index(op: OpOverload, dice: Dice) -> Problem:
 def index_put(op: OpOverload, dice: Dice) -> Problem:
     tensor, indices = _multi_index(dice)
     picked = [i for i in indices if isinstance(i, Sketch)]
-    common = tuple(torch.broadcast_shapes(*(i.shape for i in picked)))  # type: ignore[no-untyped-call]
+    common = tuple(torch.broadcast_shapes(*(i.shape for i in picked)))
     indexed = [dim for dim, i in enumerate(indices) if i is not None]
     kept = [size for dim, size in enumerate(tensor.shape) if dim not in indexed]
     together = indexed[-1] - indexed[0] + 1 == len(indexed)

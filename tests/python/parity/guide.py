@@ -74,8 +74,8 @@ def _group(
     if info is None:
         if len(operands) < len(problem.sketches()):
             return Group(operands, (), 0)  # list ops of one list: nothing to fit together
-        rows, choices = full_mesh_rows(problem)
-        return Group(operands, rows, 0, choices)
+        whole_rows, choices = full_mesh_rows(problem)
+        return Group(operands, whole_rows, 0, choices)
     kwargs = {name: _as_meta(value) for name, value in problem.kwargs.items()}
     try:
         rows = info.func(op, tuple(_as_meta(arg) for arg in args), kwargs)

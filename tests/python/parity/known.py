@@ -13,7 +13,8 @@ import torch
 from torch._ops import OpOverload
 
 from shardprop.propagation.decomposition import Declined
-from shardprop.propagation.propagator import current_policy, decomposer
+from shardprop.propagation.propagator import current_policy
+from shardprop.propagation.route import decomposer
 
 from . import faults
 from .case import Case

@@ -201,9 +201,7 @@ def _with(rng: random.Random, layout: Layout, special: Placement) -> tuple[Place
 def _mask_buffers(offset: int) -> _MaskPartial:
     # One object per shape: two operands of a case may share its mask buffer, as the output and the
     # indices of an embedding do.
-    return _MaskPartial(  # type: ignore[no-untyped-call]
-        offset_shape=torch.Size((8 * (1 + offset), 4)), offset_dim=0
-    )
+    return _MaskPartial(offset_shape=torch.Size((8 * (1 + offset), 4)), offset_dim=0)
 
 
 def _mask_partial(rng: random.Random) -> _MaskPartial:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 from torch.distributed.tensor import Replicate
@@ -23,7 +24,7 @@ class Placer:
         rng: random.Random,
         mesh: MeshKey,
         problem: Problem,
-        groups: list[Group],
+        groups: Sequence[Group],
         tied: set[int],
         kind: Kind,
         source: str,

@@ -53,7 +53,7 @@ def propagator() -> ShardingPropagator:
 def find_op(name: str) -> OpOverload:
     """The op written as torch prints it, "aten.add.Tensor"."""
     namespace, packet, overload = name.split(".")
-    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)  # type: ignore[no-any-return]
+    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
 
 
 def form_of(op: OpOverload) -> Form:

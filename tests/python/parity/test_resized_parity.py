@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import shardprop
-from shardprop.propagation import decision_cache
+from shardprop.propagation import core_call, decision_cache
 
 from .cases import draw_op
 from .mix import DEFAULT
@@ -32,7 +32,7 @@ def test_answers_for_other_sizes_equal_torchs(
         searched.append(args)
         return answer(*args)
 
-    answer = decision_cache.answer
+    answer = core_call.answer
     monkeypatch.setattr(decision_cache, "answer", counting)
     asked = 0
     for index in range(part, int(SHARE * parity_cases), 2):

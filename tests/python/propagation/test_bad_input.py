@@ -195,7 +195,7 @@ class Fuzzer:
             lambda: pick(["", "sum", "\x00\uffff"]),
             lambda: pick([Replicate(), Shard(0), Shard(3), Shard(-1), Partial(), Partial("odd")]),
             lambda: SS(pick([0, 1, 90]), pick([0, 1, 2, 2**40])),
-            lambda: _ShardingPlaceholder(pick([0, 1, -4, 10**9])),  # type: ignore[arg-type]
+            lambda: _ShardingPlaceholder(pick([0, 1, -4, 10**9])),
             lambda: self.spec(depth),
             lambda: self._mesh,
             lambda: object,

@@ -21,6 +21,7 @@ from shardprop.propagation.propagator import torch_planner
 from shardprop.rules import torch_registry
 from shardprop.support.cache import BoundedMap
 
+from ..narrow import known
 from ..specs import R, S, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
@@ -76,7 +77,7 @@ def test_a_programs_own_rule_is_asked_every_time(op: Any, mesh_of: MeshOf) -> No
 
 
 def test_a_wrapper_around_torchs_rule_is_not_torchs(op: Any, mesh_of: MeshOf) -> None:
-    torchs = torch_registry.single_dim_entry(aten.add.Tensor).func
+    torchs = known(torch_registry.single_dim_entry(aten.add.Tensor)).func
 
     @functools.wraps(torchs)
     def rule(op: Any, args: Any, kwargs: Any) -> Any:
@@ -91,7 +92,10 @@ def test_a_wrapper_around_torchs_rule_is_not_torchs(op: Any, mesh_of: MeshOf) ->
 
 
 def test_an_iterator_of_rows_is_refused_in_torchs_words(op: Any, mesh_of: MeshOf) -> None:
-    register_single_dim_strategy(op)(lambda *_: iter([[S(0), S(0), S(0)]]))
+    def rule(*_: Any) -> Any:
+        return iter([[S(0), S(0), S(0)]])
+
+    register_single_dim_strategy(op)(rule)
     spec = spec_of(mesh_of(4), (16, 16), [S(0)])
     with pytest.raises(TypeError, match="len"):
         equal_to_torch(op, spec, spec)
@@ -103,10 +107,10 @@ def test_an_iterator_of_rows_is_refused_in_torchs_words(op: Any, mesh_of: MeshOf
 def test_answers_are_looked_up_from_the_third_size_on(
     mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shardprop.propagation import decision_cache
+    from shardprop.propagation import core_call, decision_cache
 
     searched = 0
-    search = decision_cache.answer
+    search = core_call.answer
 
     def counting(prepared: Any) -> Any:
         nonlocal searched

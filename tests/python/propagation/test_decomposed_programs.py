@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 import torch
 from torch.distributed._local_tensor import LocalTensorMode
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Placement, distribute_tensor
+from torch.distributed.tensor import DTensor, Placement, Shard, distribute_tensor
 from torch.distributed.tensor._ops.single_dim_strategy import register_single_dim_strategy
 from torch.library import Library
 from torch.nn.functional import hardswish
@@ -19,10 +19,12 @@ import shardprop
 from shardprop.propagation.decomposition import Declined
 from shardprop.propagation.decomposition import decomposer as decomposer_module
 from shardprop.propagation.decomposition.lookup import RowTable
-from shardprop.propagation.propagator import current_policy, decomposer
+from shardprop.propagation.propagator import current_policy
+from shardprop.propagation.route import decomposer
 from shardprop.support.cache import BoundedMap
 
 from ..decomposed_calls import ONLY_REPLICATED, WITH_FACTORIES, Call, T
+from ..narrow import per_rank, sharded
 from ..ranks import holds
 from ..specs import P, R, S, spec_of
 from .test_decomposition import schema_of, torch_rows
@@ -61,7 +63,9 @@ def composite() -> Iterator[Callable[..., Any]]:
     library._destroy()
 
 
-def _schema(op: Any, mesh: DeviceMesh, *operands: tuple[tuple[int, ...], list[Placement]]) -> Any:
+def _schema(
+    op: Any, mesh: DeviceMesh, *operands: tuple[tuple[int, ...], Sequence[Placement]]
+) -> Any:
     from torch.distributed.tensor._op_schema import OpSchema
 
     return OpSchema(op, tuple(spec_of(mesh, shape, places) for shape, places in operands), {})
@@ -294,7 +298,8 @@ def test_rows_of_ops_that_torch_refuses_are_right(call: Call, mesh_of: MeshOf) -
     for row, ranks in itertools.product(rows.rows, (2, 4)):
         inputs, outputs = row[rows.outputs :], row[: rows.outputs]
         if any(
-            p.is_shard() and x.shape[p.dim] % ranks for p, x in zip(inputs, shapes, strict=True)
+            isinstance(p, Shard) and x.shape[p.dim] % ranks
+            for p, x in zip(inputs, shapes, strict=True)
         ):
             continue
         operands = [
@@ -315,7 +320,7 @@ def test_a_gradient_that_torch_refuses_is_right_when_planned(mesh_of: MeshOf) ->
             placed = distribute_tensor(x.clone(), mesh_of(4), [S(0)]).requires_grad_()
             hardswish(placed).sum().backward()
             assert placed.grad is not None
-            return list(placed.grad.full_tensor()._local_tensors.values())
+            return list(per_rank(sharded(placed.grad).full_tensor())._local_tensors.values())
 
     with shardprop.enabled():
         with pytest.raises(NotImplementedError, match="hardswish_backward"):

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,11 +23,13 @@ from torch.distributed.tensor.placement_types import _StridedShard
 import shardprop
 from shardprop.propagation.decomposition import Declined, decomposer
 from shardprop.propagation.decomposition.options import operand_options
+from shardprop.propagation.decomposition.trace import trace
 from shardprop.propagation.propagator import current_policy
-from shardprop.propagation.propagator import decomposer as our_decomposer
+from shardprop.propagation.route import decomposer as our_decomposer
 from shardprop.propagation.timing import watch_propagation
 
 from ..decomposed_calls import CALLS, Call, T
+from ..narrow import known
 from ..parity.outcome import Normalizer, Outcome, error_outcome
 from ..specs import SS, P, R, S, spec_of
 
@@ -78,6 +81,10 @@ def schema_of(call: Call, mesh: DeviceMesh, place: Callable[[T], Sequence[Placem
     args = tuple(spec(arg) for arg in call.args)
     kwargs = {name: spec(value) for name, value in call.kwargs.items()}
     return OpSchema(call.op, args, kwargs, schema_info=_PROPAGATOR.op_to_schema_info.get(call.op))
+
+
+def _everywhere(placements: Sequence[Placement], _: T) -> Sequence[Placement]:
+    return placements
 
 
 def placer(rng: random.Random, mesh: DeviceMesh, kinds: str) -> Callable[[T], list[Placement]]:
@@ -161,7 +168,7 @@ def test_rows_are_those_torch_finds_in_the_same_order(
     assert rows.outputs == expected[1]
     if call.op is torch.ops.aten.isreal.default:
         # torch drops these: its view_as_real puts them on another dim (see test_rules_sound.py).
-        last = len(schema.args_schema[0].shape) - 1
+        last = schema.args_spec[0].ndim - 1
         found = [r for r in rows.rows if not (isinstance(r[1], _StridedShard) and r[1].dim == last)]
         assert found == expected[0]
         return
@@ -206,7 +213,7 @@ def test_strided_operands_pass_or_fail_as_in_torch(
     for schema in (viewed, flat):
         spec = schema.args_schema[0]
         assert isinstance(spec, DTensorSpec)
-        spec.tensor_meta = spec.tensor_meta._replace(stride=(1, 8))
+        spec.tensor_meta = known(spec.tensor_meta)._replace(stride=(1, 8))
         expected = torch_rows(schema, monkeypatch)
         shardprop.enable()
         if expected is None:
@@ -297,12 +304,16 @@ def test_a_decomposition_is_traced_once_for_all_placements(
     mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traced: list[object] = []
-    trace = decomposer.trace
-    monkeypatch.setattr(decomposer, "trace", lambda *args: traced.append(args[0]) or trace(*args))
+
+    def counted(*args: Any) -> Any:
+        traced.append(args[0])
+        return trace(*args)
+
+    monkeypatch.setattr(decomposer, "trace", counted)
     shardprop.enable()
     call = next(call for call in CALLS if call.name == "smooth_l1_loss.default")
     for mesh, placements in ((mesh_of(4), [S(0)]), (mesh_of(2, 2), [S(1), P]), (mesh_of(4), [R])):
-        schema = schema_of(call, mesh, lambda _, placements=placements: placements)
+        schema = schema_of(call, mesh, partial(_everywhere, placements))
         _PROPAGATOR.propagate_op_sharding_non_cached(schema)
     assert len(traced) == 1
 

@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, _collective_utils, _redistribute, distribute_tensor
+from torch.distributed.tensor import (
+    DTensor,
+    Placement,
+    _collective_utils,
+    _redistribute,
+    distribute_tensor,
+)
 from torch.distributed.tensor._op_schema import OpSchema, StrategyType
 from torch.distributed.tensor._ops.single_dim_strategy import register_single_dim_strategy
 from torch.distributed.tensor._ops.utils import generate_redistribute_costs
@@ -18,6 +24,7 @@ import shardprop
 from shardprop import ShardpropError
 from shardprop.propagation import propagator
 
+from ..narrow import per_rank, sharded
 from ..specs import P, R, S, spec_of
 
 aten = torch.ops.aten
@@ -31,7 +38,7 @@ def disabled_afterwards() -> Iterator[None]:
     shardprop.disable()
 
 
-def dtensor(mesh: DeviceMesh, shape: tuple[int, ...], placements: list[object]) -> DTensor:
+def dtensor(mesh: DeviceMesh, shape: tuple[int, ...], placements: list[Placement]) -> DTensor:
     return distribute_tensor(torch.ones(shape), mesh, placements, src_data_rank=None)
 
 
@@ -115,7 +122,7 @@ def test_a_full_mesh_strategy_of_the_program_is_counted_as_delegated(
     monkeypatch.setitem(strategies, torch.ops.aten.stack.default, own)
     x = dtensor(mesh_of(2), (8, 8), [S(0)])
     with shardprop.enabled():
-        assert torch.stack([x, x]).placements == (S(1),)
+        assert sharded(torch.stack([x, x])).placements == (S(1),)
     assert shardprop.stats().delegated == {"full-mesh strategy": 1}
     assert shardprop.stats().decisions == 0
 
@@ -181,11 +188,11 @@ def test_an_error_is_worded_by_torch(mesh_of: MeshOf) -> None:
 
 
 def test_equal_elements_of_a_list_op_are_decided_once(mesh_of: MeshOf) -> None:
-    tensors = [dtensor(mesh_of(2, 2), (8, 8), [S(0), R]) for _ in range(50)]
-    odd = [dtensor(mesh_of(2, 2), (6, 8), [R, S(1)])]
+    tensors: list[torch.Tensor] = [dtensor(mesh_of(2, 2), (8, 8), [S(0), R]) for _ in range(50)]
+    odd: list[torch.Tensor] = [dtensor(mesh_of(2, 2), (6, 8), [R, S(1)])]
     with shardprop.enabled():
         results = torch._foreach_add(tensors + odd, 1.0)
-    assert [r.placements for r in results] == [(S(0), R)] * 50 + [(R, S(1))]
+    assert [sharded(r).placements for r in results] == [(S(0), R)] * 50 + [(R, S(1))]
     assert results[50].shape == (6, 8)
     assert shardprop.stats().decisions == 1
 
@@ -233,7 +240,7 @@ def test_local_tensor_mode_gives_the_same_data(mesh_of: MeshOf) -> None:
             mesh = DeviceMesh("cpu", torch.arange(4).reshape(2, 2))
             x = distribute_tensor(torch.arange(30.0).reshape(5, 6), mesh, [S(0), S(1)])
             y = distribute_tensor(torch.arange(42.0).reshape(6, 7), mesh, [S(1), R])
-            return torch.mm(x, y).full_tensor().reconcile()
+            return per_rank(sharded(torch.mm(x, y)).full_tensor()).reconcile()
 
     alone = run()
     with shardprop.enabled():

@@ -28,10 +28,11 @@ import shardprop
 from shardprop import _torch
 from shardprop.propagation.optimal_policy import OptimalPolicy
 
+from ..narrow import sharded
 from ..specs import P, R, S
 
 MeshOf = Callable[..., DeviceMesh]
-OPTIMAL = {"policy": "optimal", "topology": "h100-nvlink"}
+OPTIMAL: dict[str, Any] = {"policy": "optimal", "topology": "h100-nvlink"}
 BY_TORCH, BY_OPTIMAL = (S(0), S(1)), (P, P)
 SECONDS = float(os.environ.get("SHARDPROP_TOGGLE_SECONDS", "2"))
 THREADS = 8
@@ -97,7 +98,7 @@ def test_a_thread_sees_each_change_of_policy(mesh_of: MeshOf, worker: Worker) ->
     x, y = crossed(mesh_of(2, 4))
 
     def decided() -> Any:
-        return (x + y).placements
+        return sharded(x + y).placements
 
     for change, expected in (
         (lambda: None, BY_TORCH),
@@ -156,7 +157,7 @@ def test_a_thread_asks_anew_after_caches_are_cleared(mesh_of: MeshOf, worker: Wo
 def stopped_before_moving() -> Iterator[tuple[threading.Event, threading.Event]]:
     """An op stops when it is decided and about to move its operands: (it has stopped, go on)."""
     stopped, go_on = threading.Event(), threading.Event()
-    dispatcher = DTensor._op_dispatcher
+    dispatcher: Any = DTensor._op_dispatcher
     move = dispatcher.redistribute_local_args
 
     def moving(*args: Any) -> None:
@@ -164,7 +165,7 @@ def stopped_before_moving() -> Iterator[tuple[threading.Event, threading.Event]]
         assert go_on.wait(60)
         move(*args)
 
-    dispatcher.redistribute_local_args = moving  # type: ignore[method-assign]
+    dispatcher.redistribute_local_args = moving
     try:
         yield stopped, go_on
     finally:
@@ -181,7 +182,7 @@ def test_an_op_under_way_is_carried_out_as_it_was_decided(
     if cached:
         worker.run(lambda: x + y)
     with stopped_before_moving() as (stopped, go_on):
-        worker.begin(lambda: (x + y).placements)
+        worker.begin(lambda: sharded(x + y).placements)
         assert stopped.wait(60)
         if change == "disable":
             shardprop.disable()
@@ -192,10 +193,10 @@ def test_an_op_under_way_is_carried_out_as_it_was_decided(
         go_on.set()
         assert worker.finish() == BY_OPTIMAL
     if change != "strict":
-        assert worker.run(lambda: (x + y).placements) == BY_TORCH
+        assert worker.run(lambda: sharded(x + y).placements) == BY_TORCH
     # Nothing is left in torch's places once no thread can need it.
     shardprop.disable()
-    assert worker.run(lambda: (x + y).placements) == BY_TORCH
+    assert worker.run(lambda: sharded(x + y).placements) == BY_TORCH
     shardprop.disable()
     assert _torch.installed_redistribute() is _torch.torch_redistribute
 
@@ -211,7 +212,7 @@ def test_a_decision_of_torchs_under_way_is_not_held_to_a_later_memory_limit(
     if cached:
         worker.run(lambda: x + y)
     with stopped_before_moving() as (stopped, go_on):
-        worker.begin(lambda: (x + y).placements)
+        worker.begin(lambda: sharded(x + y).placements)
         assert stopped.wait(60)
         shardprop.enable(**OPTIMAL, memory_limit=1.0)
         go_on.set()
@@ -252,7 +253,7 @@ def test_a_decision_may_run_ops_and_clear_caches(mesh_of: MeshOf) -> None:
 
         def rule(op: Any, args: Any, kwargs: Any) -> list[list[Any]]:
             shardprop.clear_caches()
-            asked.append((x + x).placements)
+            asked.append(sharded(x + x).placements)
             return [[S(0), S(0)]]
 
         shardprop.register_single_dim_rule(op)(rule)
@@ -285,7 +286,7 @@ def ops_of(mesh: DeviceMesh, seed: int, goes_on: Callable[[], bool]) -> Iterator
         x.requires_grad_()
         for _ in range(3):
             start = time.perf_counter_ns()
-            total = x + y
+            total = sharded(x + y)
             yield Sample(start, time.perf_counter_ns(), total.placements)
         torch.mm(total, y.t()).sum().backward()
         assert x.grad is not None
@@ -365,9 +366,9 @@ class AddsInBackward(torch.autograd.Function):
         return x * 1
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         x, y = AddsInBackward.operands
-        AddsInBackward.noted.append((threading.get_ident(), (x + y).placements))
+        AddsInBackward.noted.append((threading.get_ident(), sharded(x + y).placements))
         return grad * 1
 
 
@@ -468,14 +469,14 @@ def test_a_slot_is_cleared_once_by_each_thread_that_is_behind(worker: Worker) ->
 def test_a_child_that_was_forked_decides_as_its_parent(mesh_of: MeshOf, worker: Worker) -> None:
     x, y = crossed(mesh_of(2, 4))
     shardprop.enable(**OPTIMAL)
-    assert worker.run(lambda: (x + y).placements) == (x + y).placements == BY_OPTIMAL
+    assert worker.run(lambda: sharded(x + y).placements) == sharded(x + y).placements == BY_OPTIMAL
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            as_parent = (x + y).placements == BY_OPTIMAL
+            as_parent = sharded(x + y).placements == BY_OPTIMAL
             shardprop.disable()
-            status = 0 if as_parent and (x + y).placements == BY_TORCH else 2
+            status = 0 if as_parent and sharded(x + y).placements == BY_TORCH else 2
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

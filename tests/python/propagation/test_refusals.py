@@ -16,6 +16,8 @@ from torch.distributed.tensor._ops.single_dim_strategy import register_single_di
 import shardprop
 from shardprop.propagation import decision
 
+from ..narrow import sharded
+
 MeshOf = Callable[..., DeviceMesh]
 
 
@@ -29,12 +31,12 @@ def clean() -> Iterator[None]:
 
 def uneven_view(mesh: DeviceMesh) -> DTensor:
     x = distribute_tensor(torch.ones(8, 256), mesh, [Shard(1)])
-    return x.view(8, 2, -1)
+    return sharded(x.view(8, 2, -1))
 
 
 def misfit(mesh: DeviceMesh) -> DTensor:
     x = distribute_tensor(torch.ones(8, 6), mesh, [Shard(0)])
-    return torch.mm(x, x)
+    return sharded(torch.mm(x, x))
 
 
 def needs_values(mesh: DeviceMesh) -> Any:
@@ -137,5 +139,5 @@ def test_another_call_of_the_op_is_decided(mesh_of: MeshOf) -> None:
     raised(uneven_view, mesh)
     before = shardprop.stats().decisions
     x = distribute_tensor(torch.ones(8, 256), mesh, [Shard(1)])
-    assert x.view(8, 4, -1).placements == (Shard(1),)
+    assert sharded(x.view(8, 4, -1)).placements == (Shard(1),)
     assert shardprop.stats().decisions > before

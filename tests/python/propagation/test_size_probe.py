@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,11 +13,11 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 
 from shardprop.metadata import output_meta
 from shardprop.propagation.core_call import Arguments
-from shardprop.propagation.route import route_of
 from shardprop.propagation.size_probe import Reads, watched
 from shardprop.rules import torch_registry
 from shardprop.rules.rule import rule_of_entry
 
+from ..narrow import known, rows_rule
 from ..parity.cases import draw_op
 from ..parity.mix import DEFAULT
 from ..parity.op_choice import pick_op
@@ -91,7 +92,7 @@ def test_rows_are_the_same_wherever_what_was_read_is(part: int) -> None:
         seen = arguments.args_meta, arguments.kwargs_meta
         rows = as_text(arguments.rows())
         reads = Reads()
-        watched_rows = arguments.rows(lambda args, kwargs, r=reads: watched(args, kwargs, r))
+        watched_rows = arguments.rows(partial(watched, reads=reads))
         assert as_text(watched_rows) == rows, arguments.question.op
         shapes = [tuple(meta.shape) for meta in metas([*seen[0], *seen[1].values()])]
         assert reads.hold(shapes) or reads.strides
@@ -150,7 +151,7 @@ def test_all_that_symbolic_sizes_guard_is_noted(part: int) -> None:
         except Exception:  # a rule that takes no symbolic sizes
             continue
         reads = Reads()
-        arguments.rows(lambda args, kwargs, r=reads: watched(args, kwargs, r))
+        arguments.rows(partial(watched, reads=reads))
         noted = {where for where in (*reads.least, *reads.most)}
         noted |= {where for pair in reads.signs for where in pair}
         for guard in symbols.env.guards[before:]:
@@ -170,7 +171,7 @@ def test_a_rule_that_masks_gives_each_decision_its_own_mask(mesh_of: Any) -> Non
 
     mesh = mesh_of(2)
     held = HeldDecisions()
-    rule = route_of(aten.embedding.default).rule
+    rule = rows_rule(aten.embedding.default)
 
     def outputs(length: int) -> Any:
         def spec(shape: tuple[int, ...], placement: Any, dtype: torch.dtype) -> DTensorSpec:
@@ -183,7 +184,7 @@ def test_a_rule_that_masks_gives_each_decision_its_own_mask(mesh_of: Any) -> Non
             aten.embedding.default, (table, spec((length,), Replicate(), torch.int64)), {}
         )
         choice = held.choose(rule.question(schema, output_meta(schema)), rule)
-        return choice.outputs[0][0]
+        return known(choice.outputs[0])[0]
 
     masks = [outputs(length).mask_buffer for length in (8, 8, 16, 24)]
     assert len({id(mask) for mask in masks}) == 4

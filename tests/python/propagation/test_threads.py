@@ -20,6 +20,7 @@ import shardprop
 from shardprop import _torch
 from shardprop.rules import torch_registry
 
+from ..narrow import sharded
 from ..specs import SS, P, R, S, spec_of
 from .misses import questions
 
@@ -178,7 +179,12 @@ def test_every_decision_of_every_thread_is_counted(hook: Hook, mesh_of: MeshOf) 
     mesh = mesh_of(2, 4)
     schemas = list(questions(mesh, 0))
     shardprop.reset_stats()
-    at_once(lambda index: [hook(schema) for schema in schemas] and None, THREADS)
+
+    def decide_all(index: int) -> None:
+        for schema in schemas:
+            hook(schema)
+
+    at_once(decide_all, THREADS)
     stats = shardprop.stats()
     assert stats.decisions == THREADS * len(schemas)
     assert (stats.delegated, stats.fallbacks) == ({}, {})
@@ -195,7 +201,7 @@ def test_a_dtensor_program_runs_on_many_threads(mesh_of: MeshOf) -> None:
         weight = distribute_tensor(torch.ones(16, 32), mesh, [R, S(1)], src_data_rank=None)
         hidden = torch.mm(x, weight)
         results = [hidden, hidden.view(-1, 4, 32), hidden.sum(0), torch.softmax(hidden, 0)]
-        return [result._spec for result in results]
+        return [sharded(result)._spec for result in results]
 
     alone = [program(turn) for turn in range(4)]
     with shardprop.enabled():

@@ -19,6 +19,7 @@ from shardprop.propagation.route import Who, route_of
 from shardprop.rules import torch_registry
 from shardprop.rules.own import FAMILIES, Family
 
+from ..narrow import known
 from ..specs import SS, P, R, S, spec_of
 
 aten = torch.ops.aten
@@ -91,4 +92,4 @@ def test_arguments_that_a_rule_does_not_expect_are_declined(
     # The op itself would refuse them while torch computes the metadata.
     question = question_of(torch_registry.op_schema(op, (x, *arguments), {}), x.tensor_meta)
     with pytest.raises(_core.Unsupported, match="arguments that our rule does not expect"):
-        route_of(op).rule.choose(question, current_policy())
+        known(route_of(op).rule).choose(question, current_policy())

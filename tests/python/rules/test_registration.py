@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._ops import OpOverload
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor._ops.single_dim_strategy import register_single_dim_strategy
@@ -20,6 +21,7 @@ from shardprop.cli.coverage_table import Decider, coverage
 from shardprop.rules import torch_registry
 
 from ..custom_ops import elementwise, joining, ops, scale_into, step, step_, step_out
+from ..narrow import known
 from ..specs import P, R, S, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
@@ -238,14 +240,23 @@ def test_variants_get_their_rules(mesh_of: MeshOf) -> None:
     assert shardprop.propagate(ops.mix_.default, x, r).operands == ((S(0),), (S(0),))
     assert shardprop.propagate(ops.mix_.default, p, r).outputs == ((P,),)
     assert shardprop.propagate(ops.mix.out, p, r, out=x).operands == ((S(0),),) * 3
-    rows = torch_registry.single_dim_entry(ops.mix_.default).func(ops.mix_.default, *metas(x, r))
+    rows = known(torch_registry.single_dim_entry(ops.mix_.default)).func(
+        ops.mix_.default, *metas(x, r)
+    )
     assert rows == [[S(0), S(0), S(0)], [P, P, R]]
-    rows = torch_registry.single_dim_entry(ops.mix.out).func(ops.mix.out, *metas(x, r, out=x))
+    rows = known(torch_registry.single_dim_entry(ops.mix.out)).func(
+        ops.mix.out, *metas(x, r, out=x)
+    )
     assert rows == [[S(0), S(0), S(0), S(0)], [P, P, R, P], [S(1), R, S(1), S(1)]]
 
 
 def metas(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
     return tuple(x.tensor_meta for x in args), {k: x.tensor_meta for k, x in kwargs.items()}
+
+
+def torch_rule(op: OpOverload) -> Callable[..., Any]:
+    """The function that torch's registry has for an op."""
+    return known(torch_registry.single_dim_entry(op)).func
 
 
 def test_variants_of_several_outputs_and_of_custom_ops() -> None:
@@ -279,9 +290,9 @@ def test_a_variants_own_rule_comes_first(first: bool) -> None:
     shardprop.register_single_dim_rule(ops.mix.default)(elementwise())
     if not first:
         register_own()
-    assert torch_registry.single_dim_entry(ops.mix_.default).function is own
+    assert known(torch_registry.single_dim_entry(ops.mix_.default)).function is own
     shardprop.unregister(ops.mix_.default)
-    assert torch_registry.single_dim_entry(ops.mix_.default).derived_from is ops.mix.default
+    assert known(torch_registry.single_dim_entry(ops.mix_.default)).derived_from is ops.mix.default
 
 
 def test_variants_that_torch_has_a_rule_for_keep_it_unless_overridden() -> None:
@@ -291,7 +302,7 @@ def test_variants_that_torch_has_a_rule_for_keep_it_unless_overridden() -> None:
     )
     assert torch_registry.single_dim_entry(aten.mul_.Tensor).__class__ is torchs.__class__
     shardprop.register_single_dim_rule(aten.add.Tensor, override=True)(elementwise())
-    assert torch_registry.single_dim_entry(aten.add_.Tensor).derived_from is aten.add.Tensor
+    assert known(torch_registry.single_dim_entry(aten.add_.Tensor)).derived_from is aten.add.Tensor
     shardprop.unregister(aten.add.Tensor)
     assert torch_registry.single_dim_entry(aten.add_.Tensor) is torchs
 
@@ -410,7 +421,7 @@ def test_rules_of_ops_inside_decompositions_are_seen(mesh_of: MeshOf) -> None:
 
 def values(tensor: Any) -> torch.Tensor:
     full = tensor.full_tensor()
-    return full._local_tensors[0] if hasattr(full, "_local_tensors") else full  # type: ignore
+    return full._local_tensors[0] if hasattr(full, "_local_tensors") else full
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["first", "second"])

@@ -117,6 +117,7 @@ def _ask(question: Question, symbols: Symbols, *, torch_itself: bool) -> tuple[A
     meta = TensorMeta(torch.Size(shape), (1,) * len(shape), torch.float32)
     spec = DTensorSpec.__new__(DTensorSpec)  # of no mesh: none is looked at
     spec.placements, spec.tensor_meta = question.placements, meta
+    answer: Sequence[Sequence[Placement]]
     if not torch_itself:
         try:
             answer = follow_view(question.op, (spec, *rest), {}, question.mesh)
@@ -124,7 +125,8 @@ def _ask(question: Question, symbols: Symbols, *, torch_itself: bool) -> tuple[A
             return None, _told(env)
     else:
         try:
-            rule = _view_ops.dim_maps[TORCH_NAMES[question.op]](spec, *rest)
+            torchs_maps: dict[Any, Any] = _view_ops.dim_maps
+            rule = torchs_maps[TORCH_NAMES[question.op]](spec, *rest)
             answer = _view_ops.propagate_shape_and_sharding(
                 spec.placements,
                 tuple(spec.shape),

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
-from torch.distributed.tensor._ops._embedding_ops import _MaskPartial
-from torch.distributed.tensor.placement_types import _StridedShard
+from torch.distributed.tensor.placement_types import _MaskPartial, _StridedShard
 
 aten = torch.ops.aten
 

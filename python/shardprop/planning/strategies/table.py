@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,6 +86,9 @@ class Strategies:
             tuple(None if i < 0 else self.layouts[i] for i in self.outputs[index].tolist()),
             tuple(self.layouts[i] for i in self.operands[index].tolist()),
         )
+
+    def __iter__(self) -> Iterator[Strategy]:
+        return (self[index] for index in range(len(self)))
 
     def of_list(self, elements: Sequence[Strategies]) -> Strategies:
         """The same, as what there is to say of the first element of a list op."""

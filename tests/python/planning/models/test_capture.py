@@ -18,6 +18,7 @@ from shardprop.planning.models.layouts import plain_layouts
 from shardprop.planning.strategies.local_shapes import largest_shard
 from shardprop.propagation.policy_settings import exact_planner
 
+from ...narrow import known
 from .models import Mlp, Transformer
 
 MeshOf = Callable[..., DeviceMesh]
@@ -63,7 +64,7 @@ def test_the_cost_is_that_of_every_op_and_redistribution_priced_alone(mesh_of: M
     total = 0.0
     for node in plan.program.nodes:
         for ref, dst in zip(node.operands, plan.wanted(node.index), strict=True):
-            src, meta = plan.given(ref.node)[ref.output], plan.program.meta(ref)
+            src, meta = known(plan.given(ref.node)[ref.output]), plan.program.meta(ref)
             total += planner.price(make_spec(mesh, src, meta), make_spec(mesh, dst, meta)).us
         if node.op is not None:
             total += compute.us(node.op, *_local(plan, node))

@@ -36,7 +36,7 @@ def test_an_op_is_found_by_operands_and_literals() -> None:
 
 
 def test_alike_ops_are_taken_in_turn_and_start_over() -> None:
-    call = (aten.view.default, (X, [16]), {})
+    call: Any = (aten.view.default, (X, [16]), {})
     matcher = Matcher(program(call, call))
 
     def index() -> int:

@@ -18,6 +18,8 @@ from shardprop import _torch
 from shardprop.metadata import output_meta
 from shardprop.rules import torch_registry
 
+from ...narrow import known
+
 Layout = tuple[Placement, ...]
 # Layouts of the outputs (None for an absent one) and of the operands.
 Found = tuple[tuple[Layout | None, ...], tuple[Layout, ...]]
@@ -34,7 +36,7 @@ def many_sources() -> Iterator[None]:
     Here it reads them off all layouts of all operands; and it makes no prices, which is where most
     of its time goes."""
     prices, kinds = utils.generate_redistribute_costs, single_dim_strategy._get_unique_placements
-    utils.generate_redistribute_costs = lambda strategy, _: [0.0] * len(strategy.strategies)
+    utils.generate_redistribute_costs = _no_prices
     single_dim_strategy._get_unique_placements = _placements_among
     try:
         yield
@@ -43,8 +45,13 @@ def many_sources() -> Iterator[None]:
         single_dim_strategy._get_unique_placements = kinds
 
 
-def _placements_among(schema: OpSchema) -> set[Placement]:
-    leaves = torch.utils._pytree.tree_leaves([*schema.args_schema, *schema.kwargs_schema.values()])
+def _no_prices(src_strategy: OpStrategy, dst_spec: DTensorSpec) -> list[float]:
+    return [0.0] * len(src_strategy.strategies)
+
+
+def _placements_among(op_schema: OpSchema) -> set[Placement]:
+    given = [*op_schema.args_schema, *op_schema.kwargs_schema.values()]
+    leaves = torch.utils._pytree.tree_leaves(given)
     strategies = [leaf for leaf in leaves if isinstance(leaf, OpStrategy)]
     return {p for each in strategies for s in each.strategies for p in s.output_spec.placements}
 
@@ -92,7 +99,7 @@ class Wrapped:
 
     def expanded(self) -> set[Found]:
         """What the expansion of torch's single-dim rule keeps."""
-        rule = torch_registry.single_dim_entry(self.op)
+        rule = known(torch_registry.single_dim_entry(self.op))
         expand = single_dim_strategy._expand_single_dim_strategy_to_mesh(
             self.mesh, self.schema, rule, self.meta
         )
@@ -133,7 +140,7 @@ def union_over_firsts(
     """torch takes the first layout of each operand for the one it has; so each is first in turn,
     where it makes a difference: the operand may be too small for a shard that it has."""
     found: set[Found] = set()
-    lenient = torch_registry.single_dim_entry(op).allow_uneven_sharding
+    lenient = known(torch_registry.single_dim_entry(op)).allow_uneven_sharding
     with many_sources():
         for firsts in itertools.product(*(s if lenient else s[:1] for s in sources)):
             ordered = [

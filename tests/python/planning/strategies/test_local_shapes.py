@@ -23,9 +23,7 @@ R, S = Replicate(), Shard
 def by_torch(shape: Any, mesh_shape: Any, layout: Any) -> tuple[int, ...]:
     ranks = itertools.product(*map(range, mesh_shape))
     locals_ = [
-        _compute_local_shape_and_global_offset(
-            shape, mesh_shape, lambda dim, at=at: at[dim], layout
-        )[0]
+        _compute_local_shape_and_global_offset(shape, mesh_shape, at.__getitem__, layout)[0]
         for at in ranks
     ]
     return tuple(max(sizes) for sizes in zip(*locals_, strict=True))
