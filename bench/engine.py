@@ -62,16 +62,20 @@ def engine(op: Any, args: tuple[Any, ...], rows: list[list[Any]] | None = None) 
     meta = _torch.propagator()._propagate_tensor_meta_non_cached(schema)
     strategy_schema = _torch.propagator()._wrap_with_op_strategy(schema)
     rule = torch_registry.single_dim_entry(op) or torch_registry.single_dim_entry(aten.mm.default)
+    assert rule is not None
     if rows is None:
         rows = rule.func(op, strategy_schema.args_meta, strategy_schema.kwargs_meta)
     fixed = dataclasses.replace(rule, func=lambda *_: list(rows))
     listed = rule_of_entry(fixed)
     question = listed.question(schema, meta)
+    assert question.mesh is not None
+    mesh = question.mesh
 
     def torch_alone() -> Answer:
-        expand = _expand_single_dim_strategy_to_mesh(question.mesh, strategy_schema, fixed, meta)
+        expand = _expand_single_dim_strategy_to_mesh(mesh, strategy_schema, fixed, meta)
         strategies = expand(op, strategy_schema.args_meta, strategy_schema.kwargs_meta)
         chosen = _select_min_cost_strategy(strategies, schema)
+        assert chosen.input_specs is not None
         return tuple(spec.placements for spec in chosen.input_specs)
 
     prepared = prepare(question, listed)

@@ -1,7 +1,7 @@
 """Draws the README's figure from a bench run: what a decision takes, torch beside shardprop.
 
     pytest bench/test_engine.py --benchmark-json=bench.json
-    python bench/figure.py bench.json docs/img/speed.svg
+    python -m bench.figure bench.json docs/img/speed.svg
 
 The least of all rounds, on the same machine; the line under the figure says on which.
 """
@@ -15,7 +15,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from table import MESH_DIMS, duration, least_of, made_on, times_of
+
+from .table import MESH_DIMS, duration, least_of, made_on, times_of
 
 OPS = ("mm", "bmm", "add", "layer_norm")
 MARKERS = ("o", "s", "^", "D")

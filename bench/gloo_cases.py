@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -49,11 +50,11 @@ def chosen(
 ) -> tuple[list[Case], int]:
     """At most `dear` pairs with a modelled gain over `GAIN` and `others` with less, the same on
     every rank; and how many pairs have such a gain."""
-    told: list[object] = [None]
+    told: list[Any] = [None]
     if dist.get_rank() == 0:  # one rank looks through all pairs: the processes share few cores
         told = [_sample(mesh, topology, mib, dear, others)]
     dist.broadcast_object_list(told)
-    pairs, above = told[0]  # type: ignore[misc]
+    pairs, above = told[0]
     return [_case(mesh, topology, mib, *pair) for pair in pairs], above
 
 
@@ -61,7 +62,8 @@ def _sample(
     mesh: DeviceMesh, topology: Topology, mib: int, dear: int, others: int
 ) -> tuple[list[Pair], int]:
     """Pairs in the default order of shards, and how many there are with a gain over `GAIN`."""
-    above, below = [], []
+    above: list[Pair] = []
+    below: list[Pair] = []
     for pair in itertools.permutations(itertools.product(PLACEMENTS, repeat=mesh.ndim), 2):
         try:
             case = _case(mesh, topology, mib, *pair)

@@ -26,8 +26,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.multiprocessing.spawn import spawn
 
 import shardprop
 from shardprop import CalibrationSettings, Plan, Topology
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     meshes = []
     for shape in MESHES:
         with tempfile.TemporaryDirectory(prefix="shardprop-bench-") as folder:
-            mp.spawn(_rank, (shape, options, folder), nprocs=shape[0] * shape[1])
+            spawn(_rank, (shape, options, folder), nprocs=shape[0] * shape[1])
             meshes.append(json.loads(Path(folder, "found.json").read_text()))
     made_on = f"torch {torch.__version__}, {os.cpu_count()} shared cores, {time.strftime('%F')}"
     return {"made_on": made_on, "repetitions": options.repetitions, "meshes": meshes}

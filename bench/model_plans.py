@@ -92,9 +92,9 @@ def plan(layers: int, shape: tuple[int, ...], memory: float | None) -> dict[str,
 def main() -> None:
     """Run every case, or with arguments ``LAYERS MESH [MEMORY]`` one, printed as JSON."""
     if len(sys.argv) > 1:
-        layers, shape, *memory = sys.argv[1:]
-        sizes = tuple(map(int, shape.split("x")))
-        print(json.dumps(plan(int(layers), sizes, float(memory[0]) if memory else None)))
+        given = sys.argv[1:]
+        sizes = tuple(map(int, given[1].split("x")))
+        print(json.dumps(plan(int(given[0]), sizes, float(given[2]) if given[2:] else None)))
         return
     table = Table(title="LLaMA3-8B, from the model to the proof, seconds")
     for name in ("layers", "mesh", "memory", "trace", "strategies", "prices", "solve", "in all"):

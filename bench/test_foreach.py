@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.distributed.tensor import Placement
 
 import shardprop
 from shardprop import _torch
@@ -18,8 +19,8 @@ SHAPES = [(512, 512), (2048, 512), (512, 2048), (512,)]
 
 
 def params(mesh: Any, turn: int) -> list[Any]:
-    layouts = [[S(0), R], [R, S(0)], [S(0), S(0)], [R, R]]
-    grads = [[S(0), R], [P, S(0)], [S(0), R], [P, P]]
+    layouts: list[list[Placement]] = [[S(0), R], [R, S(0)], [S(0), S(0)], [R, R]]
+    grads: list[list[Placement]] = [[S(0), R], [P, S(0)], [S(0), R], [P, P]]
     chosen = layouts if turn == 0 else grads
     return [spec_of(mesh, SHAPES[i % 4], chosen[i % 4]) for i in range(300)]
 

@@ -23,6 +23,7 @@ from shardprop.propagation.output_prices import choose_cheapest
 from shardprop.propagation.policy_settings import exact_planner
 from shardprop.propagation.route import route_of
 from shardprop.rules import torch_registry
+from shardprop.rules.rule import RowsRule
 
 from .conftest import MESHES, TORCH_ROUNDS
 from .engine import P, R, S, aten, engine, spec_of, spread
@@ -83,6 +84,7 @@ def test_optimal_decision(who: str, name: str, ndim: int, mesh_of: Any, run: Any
     planner = exact_planner("h100-nvlink")
     schema = torch_registry.op_schema(op, specs, {})
     rule = route_of(op).rule
+    assert isinstance(rule, RowsRule)
     question = rule.question(schema, output_meta(schema))
     prepared = prepare(question, rule)
     choice = run(lambda: choose_cheapest(planner, question, prepared), 100, group)

@@ -43,9 +43,9 @@ def expanded(mesh: DeviceMesh, args: tuple[DTensorSpec, ...]) -> OpStrategy:
     )
     schema = OpSchema(op, wrapped, {}, schema_info=info)
     meta = output_meta(OpSchema(op, args, {}, schema_info=info))
-    expand = single_dim_strategy._expand_single_dim_strategy_to_mesh(
-        mesh, schema, torch_registry.single_dim_entry(op), meta
-    )
+    rule = torch_registry.single_dim_entry(op)
+    assert rule is not None
+    expand = single_dim_strategy._expand_single_dim_strategy_to_mesh(mesh, schema, rule, meta)
     return expand(op, schema.args_meta, schema.kwargs_meta)
 
 
@@ -71,5 +71,6 @@ def test_strategies_of_mm(who: str, mesh_of: Any, run: Any, monkeypatch: Any) ->
     assert [each.shape for each in prices] == [(len(found), 16)] * 2
     theirs = expanded(mesh, (a, b)).strategies
     assert {(each.outputs, each.operands) for each in found} == {
-        ((s.output_specs.placements,), tuple(i.placements for i in s.input_specs)) for s in theirs
+        ((s.output_spec.placements,), tuple(i.placements for i in s.input_specs or ()))
+        for s in theirs
     }

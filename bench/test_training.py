@@ -38,7 +38,7 @@ def described_all(schemas: Iterable[Any], answers: Iterable[Any]) -> list[Any]:
 
 @pytest.fixture(params=[1, 2], ids=lambda n: f"{n}D")
 def mesh(request: pytest.FixtureRequest, mesh_of: Any) -> DeviceMesh:
-    return mesh_of(*MESHES[request.param])  # type: ignore[no-any-return]
+    return mesh_of(*MESHES[request.param])
 
 
 @pytest.mark.parametrize("job", JOBS)

@@ -41,14 +41,15 @@ def _tensor(mesh: DeviceMesh, shape: Sequence[int], placement: Placement) -> DTe
     for mesh_dim, p in enumerate(placements):
         if isinstance(p, Shard):
             local[p.dim] //= mesh.size(mesh_dim)
-    spec = spec_of(mesh, shape, placements)
+    meta = spec_of(mesh, shape, placements).tensor_meta
+    assert meta is not None
     return DTensor.from_local(
         torch.rand(local),
         mesh,
         placements,
         run_check=False,
-        shape=spec.tensor_meta.shape,
-        stride=spec.tensor_meta.stride,
+        shape=meta.shape,
+        stride=meta.stride,
     )
 
 

@@ -25,6 +25,7 @@ TOKENS, DIM, HIDDEN = 8192, 2048, 8192
 def machines() -> dict[str, shardprop.Topology]:
     """The topologies that are compared; a preset is a value, of which parts can be replaced."""
     nodes = shardprop.load_topology("h100-nvlink")
+    assert nodes.node is not None
     switch = dataclasses.replace(nodes.node, between=None)
     return {
         "one switch": dataclasses.replace(nodes, node=switch),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import Any
 from unittest import mock
 
 import torch
@@ -132,7 +133,7 @@ def _observed(run: _Run) -> Iterator[None]:
     """
     delegated_so_far = 0
 
-    def decided(schema: _torch.OpSchema, answer: object, _: float) -> None:
+    def decided(schema: _torch.OpSchema, answer: Any, _: float) -> None:
         nonlocal delegated_so_far
         decision = Decision.of(schema, answer)
         run.asked += 1

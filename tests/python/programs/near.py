@@ -20,6 +20,7 @@ from torch.distributed.tensor import DTensor
 import shardprop
 from shardprop.cli.decisions import clear_every_cache
 
+from ..narrow import sharded
 from ..quiet import quiet
 from .compare import Program
 from .outcome import is_finite
@@ -98,7 +99,7 @@ def _whole(value: object) -> object:
     """Every DTensor as a plain tensor, by torch alone; all ranks have to."""
     match value:
         case DTensor():
-            return _whole(value.detach().full_tensor())
+            return _whole(sharded(value.detach()).full_tensor())
         case AsyncCollectiveTensor():
             return value.wait()
         case torch.Tensor():

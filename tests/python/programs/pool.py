@@ -13,12 +13,12 @@ from datetime import timedelta
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 import torch
 import torch.distributed as dist
 
-from .compare import Program
+from .compare import Program, Report
 from .compare import compare as exactly
 
 T = TypeVar("T")
@@ -51,7 +51,13 @@ class Pool:
         self._pipes: list[Connection] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
-    def run(self, program: Program, compare: Callable[[Program], T] = exactly) -> list[T]:
+    @overload
+    def run(self, program: Program) -> list[Report]: ...
+
+    @overload
+    def run(self, program: Program, compare: Callable[[Program], T]) -> list[T]: ...
+
+    def run(self, program: Program, compare: Callable[[Program], Any] = exactly) -> list[Any]:
         """The report of every rank on the program.
 
         Args:
@@ -74,7 +80,7 @@ class Pool:
             # The other ranks may be anywhere in the program: none of them can be used again.
             self.close()
             raise AssertionError("\n".join(f"ranks {r}: {text}" for text, r in failed.items()))
-        return answers  # type: ignore[return-value]
+        return answers
 
     def close(self) -> None:
         """End the processes; the next `run` starts new ones."""
@@ -111,9 +117,10 @@ class Pool:
         deadline = time.monotonic() + PROGRAM_SECONDS
         while waiting and time.monotonic() < deadline:
             for pipe in wait(list(waiting), timeout=deadline - time.monotonic()):
-                rank = waiting.pop(pipe)  # type: ignore[arg-type]
+                assert isinstance(pipe, Connection)
+                rank = waiting.pop(pipe)
                 try:
-                    answers[rank] = pipe.recv()  # type: ignore[union-attr]
+                    answers[rank] = pipe.recv()
                 except EOFError:
                     answers[rank] = _Failure("died")
                 if isinstance(answers[rank], _Failure):

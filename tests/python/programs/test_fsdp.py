@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.distributed.fsdp import fully_shard
 
+from ..narrow import sharded
 from .check import check
 from .compare import compare
 from .llama import Size, build, parallelize
@@ -42,7 +43,7 @@ def run(shape: tuple[int, ...]) -> Results:
         return F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
 
     results = train(model, optimizer, loss, max_norm=0.5)
-    whole = {name: parameter.full_tensor() for name, parameter in model.named_parameters()}
+    whole = {name: sharded(parameter).full_tensor() for name, parameter in model.named_parameters()}
     return {**results, "whole parameters": whole}
 
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch.distributed.tensor import DTensor
 
+from ..narrow import sharded
 from .check import check
 from .llama import Size, build, parallelize
 from .outcome import Results
@@ -34,7 +35,7 @@ def run(without_gradients: type[AbstractContextManager[None]]) -> Results:
             assert isinstance(logits, DTensor)
             last = logits[:, -1]
             best, chosen = last.topk(3, dim=-1)
-            following = last.argmax(dim=-1, keepdim=True).full_tensor()
+            following = sharded(last.argmax(dim=-1, keepdim=True)).full_tensor()
             results |= {f"logits {step}": last, f"best {step}": best, f"chosen {step}": chosen}
             ids = torch.cat((ids, following), dim=1)
     return results | {"ids": ids}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -69,7 +70,7 @@ class Dispatched(Experts):
         return torch.einsum("etd,te->td", out, mask)
 
 
-def run(kind: type[Experts], *, tokens_sharded: bool) -> Results:
+def run(kind: Callable[[DeviceMesh], Experts], *, tokens_sharded: bool) -> Results:
     mesh = mesh_of((4,), ("ep",))
     model = kind(mesh)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=True)

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from shardprop import graph
 
+from ..narrow import sharded
 from ..planning.models.models import Habits, Transformer
 from .pool import Pool
 from .world import mesh_of
@@ -142,22 +143,23 @@ def run(
     optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, single)]
     planned, alone, done, seen = [], [], [], []
     wanted = plan.placements().parameters
-    strangers = [n for n, p in model.named_parameters() if p.placements != wanted[n]]
+    strangers = [n for n, p in model.named_parameters() if sharded(p).placements != wanted[n]]
     for step in range(STEPS):
         before = _volume(plan)
         with CollectivesCounted() as counted, plan.running():
             loss = loss_of(model(*batch(kind, step)))
             loss.backward()
         seen.append(counted.count)
-        done.append(tuple(a - b for a, b in zip(_volume(plan), before, strict=True)))
+        after = _volume(plan)
+        done.append((after[0] - before[0], after[1] - before[1], after[2] - before[2]))
         strangers += [
             n
             for n, p in model.named_parameters()
-            if p.grad is not None and p.grad.placements != wanted[n]
+            if p.grad is not None and sharded(p.grad).placements != wanted[n]
         ]
         optimizers[0].step()
         optimizers[0].zero_grad()
-        planned.append(loss.full_tensor().item())
+        planned.append(sharded(loss).full_tensor().item())
         loss = loss_of(single(*batch(kind, step)))
         loss.backward()
         optimizers[1].step()

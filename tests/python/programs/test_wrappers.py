@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -27,6 +28,7 @@ from torch.distributed.tensor.experimental import local_map
 from torch.utils._debug_mode import DebugMode
 from torch.utils.checkpoint import checkpoint
 
+from ..narrow import per_rank, sharded
 from .check import check
 from .compare import Program, compare
 from .outcome import Results
@@ -75,7 +77,7 @@ def redistributed() -> Results:
     y = distribute_tensor(x, mesh, [S(0), R])
     results: dict[str, object] = {"sent": y}
     for number, placements in enumerate(journey):
-        y = (y * (number + 1)).redistribute(placements=placements, async_op=bool(number % 2))
+        y = sharded(y * (number + 1)).redistribute(placements=placements, async_op=bool(number % 2))
         local = y.to_local(grad_placements=placements).tanh()
         y = DTensor.from_local(
             local, mesh, placements, run_check=False, shape=y.shape, stride=y.stride()
@@ -83,7 +85,7 @@ def redistributed() -> Results:
         results[f"stop {number}"] = y
     summed = DTensor.from_local(y.to_local() * 0.25, mesh, [P, P], run_check=False)
     loss = summed.redistribute(placements=[S(0), S(1)]).square().sum()
-    loss.full_tensor().backward()
+    sharded(loss).full_tensor().backward()
     return results | {"loss": loss, "x": x.grad}
 
 
@@ -93,8 +95,8 @@ def planned_at_least_cost() -> Results:
     with use_min_cost_redistribution_plan():
         x = spread(seeded(8, 8), mesh, S(0), S(0)).requires_grad_()
         w = placed(seeded(8, 8, seed=1), mesh, P, S(0))
-        y = (x @ w).redistribute(placements=[R, S(0)])
-        y.square().sum().full_tensor().backward()
+        y = sharded(x @ w).redistribute(placements=[R, S(0)])
+        sharded(y.square().sum()).full_tensor().backward()
     return {"y": y, "x": x.grad}
 
 
@@ -121,13 +123,14 @@ def distributed_mlp() -> nn.Module:
     """An Mlp by `distribute_module`, which replicates the biases, takes plain tensors and
     returns them."""
     mesh = mesh_of((4,))
-    return distribute_module(
-        Mlp(),
-        mesh,
-        _shard_rows,
-        lambda _, inputs, mesh: (DTensor.from_local(inputs[0], mesh, [R], run_check=False),),
-        lambda _, output, mesh: output.full_tensor(),
-    )
+
+    def take(_: nn.Module, inputs: Any, mesh: DeviceMesh) -> Any:
+        return (DTensor.from_local(inputs[0], mesh, [R], run_check=False),)
+
+    def give(_: nn.Module, output: Any, mesh: DeviceMesh) -> Any:
+        return output.full_tensor()
+
+    return distribute_module(Mlp(), mesh, _shard_rows, take, give)
 
 
 def checkpointed(*, reentrant: bool) -> Results:
@@ -164,7 +167,7 @@ def logged() -> Results:
     x = spread(seeded(8, 6), mesh, S(0), S(1)).requires_grad_()
     w = spread(seeded(6, 4, seed=1), mesh, R, S(1))
     with DebugMode() as mode:
-        (x @ w).redistribute(placements=[S(1), S(0)]).relu().sum().backward()
+        sharded(x @ w).redistribute(placements=[S(1), S(0)]).relu().sum().backward()
     assert "redistribute_input" in mode.debug_string()
     return {"log": mode.debug_string(), "x": x.grad}
 
@@ -206,11 +209,11 @@ def in_local_tensor_mode() -> Results:
         mesh = DeviceMesh("cpu", torch.arange(4).reshape(2, 2))
         x = distribute_tensor(seeded(8, 6), mesh, [S(0), S(1)]).requires_grad_()
         w = distribute_tensor(seeded(6, 8, seed=1), mesh, [R, S(0)])
-        y = F.layer_norm(x @ w, (8,)).redistribute(placements=[S(1), S(0)])
-        y.square().sum().full_tensor().backward()
+        y = sharded(F.layer_norm(x @ w, (8,))).redistribute(placements=[S(1), S(0)])
+        sharded(y.square().sum()).full_tensor().backward()
         return {
-            "y": y.full_tensor().reconcile().detach(),
-            "x": x.grad.full_tensor().reconcile(),
+            "y": per_rank(y.full_tensor()).reconcile().detach(),
+            "x": per_rank(sharded(x.grad).full_tensor()).reconcile(),
         }
 
 

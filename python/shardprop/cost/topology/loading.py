@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from ...errors import ShardpropError
 from ..cost_model import Price
@@ -15,6 +15,18 @@ from .presets import PRESETS
 from .topology import Topology
 
 __all__ = ["load_topology"]
+
+
+@overload
+def load_topology(
+    topology: str | os.PathLike[str] | Mapping[str, Any] | Topology,
+) -> Topology: ...
+
+
+@overload
+def load_topology(
+    topology: str | os.PathLike[str] | Mapping[str, Any] | CostSource | Price,
+) -> CostSource: ...
 
 
 def load_topology(

@@ -131,7 +131,7 @@ class Trace:
         counts = Counter(decision.decider for decision in self.decisions)
         return {decider.value: counts[decider] for decider in DecidedBy}
 
-    def reasons(self, decider: DecidedBy) -> dict[str, int]:
+    def reasons(self, decider: DecidedBy | str) -> dict[str, int]:
         """Why it was not the core, of the decisions that torch made."""
         found = [d.reason or "" for d in self.decisions if d.decider == decider]
         return dict(Counter(found).most_common())

@@ -11,6 +11,7 @@ from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from shardprop.cost.compute import ComputeCost, cost, work_of
+from shardprop.cost.compute.work import work_in
 from shardprop.errors import ShardpropError
 from shardprop.support.cache import stats_of_maps
 
@@ -18,11 +19,13 @@ from .calls import aten, meta
 
 A, B, C = meta(6, 10), meta(10, 4), meta(6, 4)
 I64 = torch.int64
+# torch.Size would refuse them.
+BELOW_0: Any = (-1, 2)
 
 
 def priced(compute: ComputeCost, *calls: tuple[Any, ...]) -> int:
     """How many of the calls are not known yet."""
-    with mock.patch.object(cost, "work_in", wraps=cost.work_in) as pricing:
+    with mock.patch.object(cost, "work_in", wraps=work_in) as pricing:
         for call in calls:
             compute.us(*call)
     return pricing.call_count
@@ -30,7 +33,7 @@ def priced(compute: ComputeCost, *calls: tuple[Any, ...]) -> int:
 
 def test_a_call_is_priced_once() -> None:
     compute = ComputeCost("h100-nvlink")
-    mm = (aten.mm.default, (A, B), {}, C)
+    mm: tuple[Any, ...] = (aten.mm.default, (A, B), {}, C)
     assert priced(compute, mm, mm, (aten.mm.default, [A], {"mat2": B}, [C])) == 1
     assert priced(compute, mm, (aten.mm.default, (A, A), {}, C)) == 1
 
@@ -51,7 +54,9 @@ def test_prices_are_held_by_what_they_depend_on() -> None:
         == 2
     )
     put, rows = aten.index_put_.default, meta(10, 10)
-    calls = [(put, (A, [nothing], rows, adds), {}, A) for adds in (False, True, False)]
+    calls: list[tuple[Any, ...]] = [
+        (put, (A, [nothing], rows, adds), {}, A) for adds in (False, True, False)
+    ]
     assert priced(compute, *calls) == 2
     query = meta(1, 2, 3, 4)
     attention = aten._scaled_dot_product_flash_attention_for_cpu.default
@@ -86,7 +91,7 @@ def test_what_is_held_is_bounded_and_listed() -> None:
         ((aten.mm.default, (A, torch.ones(10, 4)), {}, C), "mat2: Expected TensorMeta.*a Tensor"),
         ((aten.mm.default, (A, B), {}, torch.ones(6, 4)), "outputs: Expected TensorMeta, a sequ"),
         ((aten.mm.default, (A, B), {}, ["x"]), "outputs: Expected TensorMeta, a sequence"),
-        ((aten.neg.default, (A._replace(shape=(-1, 2)),), {}, A), "self: Expected sizes that are"),
+        ((aten.neg.default, (A._replace(shape=BELOW_0),), {}, A), "self: Expected sizes that are"),
         ((aten.neg.default, (A._replace(stride=(1,)),), {}, A), "self: Expected a stride for each"),
         ((aten.matmul.default, (A, B), {}, None), "Expected a TensorMeta for output 0, got none"),
         (

@@ -46,9 +46,8 @@ class Block(nn.Module):
             for project in (self.query, self.key)
         )
         value = self.value(normed).unflatten(-1, (-1, HIDDEN // HEADS))
-        attended = F.scaled_dot_product_attention(
-            *(each.transpose(1, 2) for each in (query, key, value)), is_causal=True, enable_gqa=True
-        )
+        q, k, v = (each.transpose(1, 2) for each in (query, key, value))
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
         x = x + self.out(attended.transpose(1, 2).flatten(-2))
         normed = self.norms[1](x)
         x = x + self.down(F.silu(self.gate(normed)) * self.up(normed))

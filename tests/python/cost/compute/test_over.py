@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from shardprop.cost.compute import ComputeCost, cost
+from shardprop.cost.compute.work import work_in
 from shardprop.errors import ShardpropError
 
 from .calls import aten, meta, metas
@@ -44,7 +45,7 @@ def test_a_row_costs_what_its_call_costs() -> None:
     whole = meta(4096, 4096, dtype=BF16), meta(4096, 1024, dtype=BF16)
     out = meta(4096, 1024, dtype=BF16)
     arrays = [rows(*column) for column in zip(*products(), strict=True)]
-    args = (aten.mm.default, whole, {}, arrays[:2], arrays[2:])
+    args: Any = (aten.mm.default, whole, {}, arrays[:2], arrays[2:])
     found = compute.over(*args, outputs=out)
     one_by_one = [
         ComputeCost("h100-nvlink").us(
@@ -86,7 +87,7 @@ def test_each_distinct_row_is_priced_once() -> None:
     compute = ComputeCost("h100-nvlink")
     a, b, c = (rows(*column) for column in zip(*products(), strict=True))
     whole = meta(4096, 4096), meta(4096, 1024)
-    with mock.patch.object(cost, "work_in", wraps=cost.work_in) as priced:
+    with mock.patch.object(cost, "work_in", wraps=work_in) as priced:
         compute.over(aten.mm.default, whole, {}, [a, b], [c])
         assert priced.call_count == len(set(products()))
         compute.over(aten.mm.default, whole, {}, [a, b], [c])

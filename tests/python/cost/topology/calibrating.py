@@ -10,13 +10,14 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
 from shardprop.cost.calibration import Settings, calibrate, measuring
+from shardprop.cost.calibration.timing import medians_us
 
 
 def main() -> None:
     torch.set_num_threads(1)
     mesh = init_device_mesh("cpu", (2, 1, 2), mesh_dim_names=("dp", "pp", "tp"))
     mesh["dp", "tp"]._flatten()
-    with mock.patch.object(measuring, "medians_us", wraps=measuring.medians_us) as timed:
+    with mock.patch.object(measuring, "medians_us", wraps=medians_us) as timed:
         topology = calibrate(mesh, Settings(sizes=(64, 256), repetitions=1, warmups=1)).topology
     of_ranks: list[object] = [None] * dist.get_world_size()
     dist.all_gather_object(of_ranks, topology)

@@ -6,6 +6,7 @@ import copy
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,8 +19,8 @@ from .documents import FULL, MISSING, changed
 MACHINES = [name for name in PRESETS if name != "torch"]
 
 
-def loaded(topology: object) -> Topology:
-    found = load_topology(topology)  # type: ignore[arg-type]
+def loaded(topology: Any) -> Topology:
+    found = load_topology(topology)
     assert isinstance(found, Topology)
     return found
 

@@ -16,7 +16,23 @@ from shardprop.errors import ShardpropError
 
 from .documents import FULL, MISSING, changed, paths
 
-JUNK = (None, True, -1, 0, 2.5, float("nan"), "", "x", [], [[]], {}, {"": 1}, {1: {}}, object())
+JUNK: tuple[Any, ...]
+JUNK = (
+    None,
+    True,
+    -1,
+    0,
+    2.5,
+    float("nan"),
+    "",
+    "x",
+    [],
+    [[]],
+    {},
+    {"": 1},
+    {1: {}},
+    object(),
+)
 
 NUMBER_ABOVE_0 = "Expected a number above 0, got "
 NOT_NEGATIVE = "Expected a number of at least 0, got "

@@ -226,7 +226,7 @@ def test_a_group_that_the_mesh_does_not_have_is_refused(named: DeviceMesh) -> No
 
 
 def test_a_mesh_dim_of_which_nothing_is_known_is_refused(named: DeviceMesh, mesh_of: Any) -> None:
-    links = PerCollective.same(Link(1.0, 1.0))
+    links: PerCollective[Link | Measured] = PerCollective.same(Link(1.0, 1.0))
     topology = Topology("half", 1.0, Memory(0.0, 1.0), groups=(Group((1,), links),))
     with pytest.raises(ShardpropError) as caught:
         topology.on(named)

@@ -9,6 +9,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard
 
 import shardprop
 
+from ...narrow import sharded
 from ...optimal.gloo import Processes
 
 
@@ -20,10 +21,10 @@ def asked_on_the_first_rank() -> tuple[list[str], list[str], bool]:
     weight.requires_grad_()
 
     def step(x: DTensor) -> None:
-        hidden = (x @ weight).softmax(0)
+        hidden = sharded((x @ weight).softmax(0))
         hidden.redistribute(placements=[Replicate()]).sum().backward()
         weight.detach().mul_(2)
-        weight.detach().redistribute(placements=[Replicate()])
+        sharded(weight.detach()).redistribute(placements=[Replicate()])
 
     ops, kinds = [], []
     if dist.get_rank() == 0:

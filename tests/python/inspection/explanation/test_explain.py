@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
+from torch._ops import OpOverload
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
 from torch.distributed.tensor.experimental import register_sharding
 
 import shardprop
@@ -24,7 +26,7 @@ from .schema import validate
 aten = torch.ops.aten
 
 
-def explained(op: object, *args: object, **kwargs: object) -> DecisionExplanation:
+def explained(op: Callable[..., Any], *args: object, **kwargs: object) -> DecisionExplanation:
     explanation = shardprop.explain(op, *args, **kwargs)
     document = explanation.to_json()
     validate(json.loads(json.dumps(document, allow_nan=False)))
@@ -263,8 +265,11 @@ def test_a_limit_is_a_count(limit: object) -> None:
 
 def test_a_move_that_torch_does_not_carry_out_is_said_to_raise() -> None:
     mesh = named_mesh(dp=2, tp=4)
+    layouts: dict[tuple[int, ...], list[Placement]]
     layouts = {(4, 8): [P, S(1)], (1, 16): [S(1), S(0)], (4, 32): [P, P]}
-    tensors = [DTensor.from_local(torch.ones(shape), mesh, p) for shape, p in layouts.items()]
+    tensors: list[torch.Tensor] = [
+        DTensor.from_local(torch.ones(shape), mesh, p) for shape, p in layouts.items()
+    ]
     found = shardprop.explain(aten.stack.default, tensors).decision
     (move,) = [move for move in found.moves if move.name == "tensors[0]"]
     assert math.isinf(move.us) and "no finite price" in found.why
@@ -280,7 +285,7 @@ def test_a_move_that_torch_does_not_carry_out_is_said_to_raise() -> None:
 
 def test_a_memory_limit_that_nothing_keeps_to_is_an_error() -> None:
     mesh = named_mesh(tp=4)
-    settings = {"policy": "optimal", "topology": "h100-nvlink", "memory_limit": 16}
+    settings: dict[str, Any] = {"policy": "optimal", "topology": "h100-nvlink", "memory_limit": 16}
     with shardprop.enabled(**settings):
         found = explained(
             aten.mm.default, spec_of(mesh, (64, 64), (S(0),)), spec_of(mesh, (64, 64), (S(0),))
@@ -289,10 +294,16 @@ def test_a_memory_limit_that_nothing_keeps_to_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("of_x", [R, S(1)])
-def test_where_outputs_are_weighed_the_operands_alone_are_not_said_to_decide(of_x: object) -> None:
+def test_where_outputs_are_weighed_the_operands_alone_are_not_said_to_decide(
+    of_x: Placement,
+) -> None:
     mesh = named_mesh(tp=4)
     x, w = spec_of(mesh, (4096, 1024), (of_x,)), spec_of(mesh, (1024, 2048), (S(0),))
-    settings = {"policy": "optimal", "topology": "h100-nvlink", "output_weight": 1.0}
+    settings: dict[str, Any] = {
+        "policy": "optimal",
+        "topology": "h100-nvlink",
+        "output_weight": 1.0,
+    }
     with shardprop.enabled(**settings):
         found = explained(aten.mm.default, x, w)
         decision = shardprop.propagate(aten.mm.default, x, w)
@@ -333,7 +344,7 @@ def test_of_too_many_strategies_only_the_winner_is_shown(monkeypatch: pytest.Mon
 
 
 @pytest.fixture
-def scaled() -> Iterator[object]:
+def scaled() -> Iterator[OpOverload]:
     """An op that writes into its first operand, with a rule of the program's."""
     with torch.library._scoped_library("shardprop_explained", "DEF") as library:
         library.define("scale_into(Tensor(a!) x, Tensor by) -> ()")
@@ -344,7 +355,7 @@ def scaled() -> Iterator[object]:
             yield torch.ops.shardprop_explained.scale_into.default
 
 
-def test_an_operand_that_a_registered_op_writes_into_cannot_move(scaled: object) -> None:
+def test_an_operand_that_a_registered_op_writes_into_cannot_move(scaled: OpOverload) -> None:
     mesh = named_mesh(tp=4)
     shardprop.register_rule(scaled, "m n, n -> ")
     x, by = spec_of(mesh, (8, 8), (S(0),)), spec_of(mesh, (8,), (S(0),))
@@ -361,7 +372,7 @@ def test_an_operand_that_a_registered_op_writes_into_cannot_move(scaled: object)
     assert {rejection.filter for rejection in failed.rejections} == {"fixed"}
 
 
-def test_what_a_row_asks_of_sizes_is_told(scaled: object) -> None:
+def test_what_a_row_asks_of_sizes_is_told(scaled: OpOverload) -> None:
     mesh = named_mesh(tp=4)
 
     @shardprop.register_single_dim_rule(scaled)

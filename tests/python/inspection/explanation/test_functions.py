@@ -6,7 +6,8 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -31,6 +32,7 @@ from torch.distributed.tensor.parallel import (
 import shardprop
 from shardprop import _torch
 
+from ...narrow import sharded
 from ...specs import P, R, S, spec_of
 from .meshes import named_mesh
 from .schema import validate
@@ -59,7 +61,7 @@ def policy(request: pytest.FixtureRequest) -> Iterator[str]:
         yield "torch"
         assert not shardprop.is_enabled()
         return
-    settings = {"policy": "optimal", "topology": "h100-nvlink"}
+    settings: dict[str, Any] = {"policy": "optimal", "topology": "h100-nvlink"}
     with shardprop.enabled(**(settings if request.param == "optimal" else {})):
         yield request.param
         assert shardprop.is_enabled()
@@ -99,7 +101,7 @@ def test_a_composite_overload_is_taken_apart() -> None:
 
 def test_nothing_of_a_module_is_touched(policy: str) -> None:
     model = _mlp()
-    before = {name: (p, p.to_local().clone()) for name, p in model.named_parameters()}
+    before = {name: (p, sharded(p).to_local().clone()) for name, p in model.named_parameters()}
     counted = shardprop.stats().decisions
     x = torch.randn(4, 16)
     random_state = torch.get_rng_state()
@@ -113,7 +115,7 @@ def test_nothing_of_a_module_is_touched(policy: str) -> None:
     assert shardprop.stats().decisions == counted
     for name, parameter in model.named_parameters():
         assert parameter is before[name][0] and parameter.grad is None
-        assert torch.equal(parameter.to_local(), before[name][1])
+        assert torch.equal(sharded(parameter).to_local(), before[name][1])
     # What torch caches now was decided as it would have been.
     after = model(x)
     assert after.placements == (Replicate(),)
@@ -183,21 +185,22 @@ def test_modules_are_found_where_a_program_keeps_them() -> None:
 
         def step(self, x: torch.Tensor) -> torch.Tensor:
             for parameter in self.model.parameters():
-                assert isinstance(parameter._local_tensor, FakeTensor)
+                assert isinstance(sharded(parameter)._local_tensor, FakeTensor)
             return self.model(x)
 
     trainer = Trainer()
     assert shardprop.explain(trainer.step, torch.randn(4, 16)).decisions
     assert shardprop.explain(lambda x: trainer.step(x), torch.randn(4, 16)).decisions
-    assert not any(isinstance(p._local_tensor, FakeTensor) for p in trainer.model.parameters())
+    assert not any(
+        isinstance(sharded(p)._local_tensor, FakeTensor) for p in trainer.model.parameters()
+    )
 
 
 def test_gradients_of_tensors_that_a_function_closes_over_are_as_before() -> None:
     mesh = named_mesh(tp=4)
     w = distribute_tensor(torch.randn(16, 8), mesh, [Shard(0)]).requires_grad_()
     (w * 2).sum().backward()
-    gradient = w.grad
-    assert gradient is not None
+    gradient = sharded(w.grad)
     values = gradient.to_local().clone()
     shardprop.explain(lambda x: (x @ w).sum().backward(), spec_of(mesh, (8, 16), (R,)))
     assert w.grad is gradient
@@ -228,7 +231,7 @@ def test_random_ops_leave_the_generator_alone(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_op_without_a_decision_is_the_last() -> None:
     x = DTensor.from_local(torch.randn(8, 16), named_mesh(tp=4), [Partial()])
-    calls = []
+    calls: list[object] = []
 
     def write(x: torch.Tensor) -> None:
         calls.append((x + x).relu_())
@@ -251,9 +254,14 @@ def test_where_nothing_was_decided_the_text_says_so() -> None:
 
 def test_torch_logs_no_traceback_of_an_error_that_is_the_answer() -> None:
     log = logging.getLogger("torch._subclasses.fake_tensor")
-    filters, records = [*log.filters], []
-    handler = logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
+    filters = [*log.filters]
+    records: list[logging.LogRecord] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            records.append(record)
+
+    handler = Handler()
     log.addHandler(handler)
     a, b = (spec_of(named_mesh(tp=4), size, (R,)) for size in ((8, 16), (15, 8)))
     try:
@@ -277,7 +285,7 @@ def test_errors_of_the_function_itself_are_raised() -> None:
 
 
 @pytest.mark.parametrize("function", [lambda x: x.sum().item(), lambda x: bool(x.max() > 0)])
-def test_values_are_not_to_be_had(function: object) -> None:
+def test_values_are_not_to_be_had(function: Callable[..., Any]) -> None:
     x = distribute_tensor(torch.randn(8, 16), named_mesh(tp=4), [Replicate()])
     with pytest.raises(shardprop.ShardpropError, match=r"shardprop\.trace\(\)"):
         shardprop.explain(function, x)

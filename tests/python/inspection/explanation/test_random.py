@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from typing import Any
 
 import pytest
 from torch._subclasses import FakeTensorMode
@@ -67,7 +68,7 @@ def _check_advice(explained: DecisionExplanation, case: Case) -> int:
 
 @pytest.mark.parametrize("policy", ["torch", "optimal"])
 def test_the_winner_is_the_decision_and_advice_holds(policy: str) -> None:
-    settings = OPTIMAL if policy == "optimal" else {}
+    settings: dict[str, Any] = OPTIMAL if policy == "optimal" else {}
     reasons: Counter[str] = Counter()
     advised = 0
     with shardprop.enabled(**settings), quiet():

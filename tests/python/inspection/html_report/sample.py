@@ -233,7 +233,7 @@ def small() -> dict[str, Any]:
         decision("aten.sort.default", 3, "torch", f"no rule {HOSTILE}"),
         decision("aten.add_.Tensor", 2, "core", None, "in-place: cannot change its placement"),
     ]
-    meshes = [((2, 2), ("dp", "tp")), ((3,), ("0",))]
+    meshes: list[tuple[Sequence[int], Sequence[str]]] = [((2, 2), ("dp", "tp")), ((3,), ("0",))]
     return trace_of(meshes, places, decisions, redistributions, [0, 1, 0, 2, 3, 4, 0, 5, 6])
 
 

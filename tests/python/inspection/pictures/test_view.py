@@ -100,7 +100,7 @@ def test_names_for_another_mesh_are_refused() -> None:
 
 def test_every_rank_has_a_colour_of_its_own() -> None:
     for mesh_shape in ((8,), (20,), (2, 4), (4, 2, 2)):
-        every = [()]
+        every: list[tuple[int, ...]] = [()]
         for size in mesh_shape:
             every = [(*at, index) for at in every for index in range(size)]
         colours = {rank_colour(at, mesh_shape, range(len(mesh_shape))) for at in every}

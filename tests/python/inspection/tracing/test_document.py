@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 import shardprop
 from shardprop import ShardpropError
@@ -225,8 +226,9 @@ def test_a_decision_is_explained_by_its_question(
     made.Explanation = lambda of, decisions: (of, *decisions)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "shardprop.inspection.explanation", made)
     first, last = trace.decisions[0], trace.decisions[-1]
-    assert trace.explain(0) == (first.op, first.schema)
-    assert trace.explain(last) == trace.explain(-1) == (last.op, last.schema)
+    explain: Any = trace.explain
+    assert explain(0) == (first.op, first.schema)
+    assert explain(last) == explain(-1) == (last.op, last.schema)
     with pytest.raises(ShardpropError, match=r"Expected an index of \d+ decisions, got 999"):
         trace.explain(999)
     with pytest.raises(ShardpropError, match="its index, got a str"):
@@ -246,12 +248,8 @@ def test_a_plan_that_cannot_be_shown_says_why(mesh_of: MeshOf) -> None:
     with shardprop.trace() as found:
         dtensor(mesh_of(2), (8, 8), [S(0)]).redistribute(placements=[R])
     (moved,) = found.redistributions
-    elsewhere = dataclasses.replace(
-        moved,
-        dst=shardprop.inspection.tracing.plans.DTensorSpec(
-            mesh_of(4), (R,), tensor_meta=moved.dst.tensor_meta
-        ),
-    )
+    dst = DTensorSpec(mesh_of(4), (R,), tensor_meta=moved.dst.tensor_meta)
+    elsewhere = dataclasses.replace(moved, dst=dst)
     assert elsewhere.plan is None
     assert elsewhere.planned.note == "Expected two specs on one mesh, got two meshes."
     assert (elsewhere.us, elsewhere.wire_bytes, elsewhere.collectives) == (0.0, 0, 0)

@@ -9,12 +9,14 @@ import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, _redistribute
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.placement_types import _MaskPartial
 
 import shardprop
 from shardprop import ShardpropError
 
+from ...narrow import known, per_rank, sharded
 from ...specs import R, S, spec_of
 from .models import Model, batch, dtensor
 
@@ -34,8 +36,9 @@ def test_misses_are_recorded_and_hits_counted(mesh_of: MeshOf) -> None:
             x.sin()
     (decision,) = t.decisions
     assert decision.op == "aten.sin.default"
-    assert decision.schema.args_schema[0].placements == (S(0),)
-    assert decision.output is not None and decision.output.output_spec.placements == (S(0),)
+    assert decision.schema.args_spec[0].placements == (S(0),)
+    output = known(decision.output).output_spec
+    assert isinstance(output, DTensorSpec) and output.placements == (S(0),)
     assert (decision.decider, decision.reason, decision.error) == ("core", None, None)
     assert (t.hits, t.misses) == (2, 1)
     assert decision.seconds == t.seconds > 0
@@ -85,7 +88,7 @@ def test_what_a_function_of_torchs_moves_for_an_op_is_the_ops(mesh_of: MeshOf) -
 def test_collectives_beside_a_mask_are_counted(mesh_of: MeshOf) -> None:
     """Indices of an embedding that are gathered on one mesh dim, and masked on another."""
     mesh = mesh_of(2, 2)
-    indices = dtensor(mesh, (8, 4), [R, S(0)]).long()
+    indices = sharded(dtensor(mesh, (8, 4), [R, S(0)]).long())
     wanted = [_MaskPartial(offset_shape=torch.Size((64, 16)), offset_dim=0), R]
     with shardprop.trace() as t, CommDebugMode() as counted:
         redistributed = indices._spec, spec_of(mesh, (8, 4), wanted, dtype=torch.int64)
@@ -97,7 +100,7 @@ def test_collectives_beside_a_mask_are_counted(mesh_of: MeshOf) -> None:
 
 def test_operands_in_lists_have_their_place_in_the_name(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2)
-    tensors = [dtensor(mesh, (8, 8), [p]) for p in (S(1), S(0), S(1))]
+    tensors: list[torch.Tensor] = [dtensor(mesh, (8, 8), [p]) for p in (S(1), S(0), S(1))]
     with shardprop.trace() as t:
         torch.cat(tensors)
     moved = {r.operand: (r.src.placements, r.dst.placements) for r in t.redistributions}
@@ -106,7 +109,7 @@ def test_operands_in_lists_have_their_place_in_the_name(mesh_of: MeshOf) -> None
 
 
 def test_what_the_program_asks_for_is_explicit(mesh_of: MeshOf) -> None:
-    x = dtensor(mesh_of(2), (8, 8), [S(0)]).requires_grad_()
+    x = sharded(dtensor(mesh_of(2), (8, 8), [S(0)]).requires_grad_())
     with shardprop.trace() as t:
         x.redistribute(placements=[R]).sum().backward()
     (there, *_) = t.redistributions
@@ -264,7 +267,7 @@ def test_events_of_all_threads_are_recorded(mesh_of: MeshOf) -> None:
         for thread in threads:
             thread.join()
     sines = [d for d in t.decisions if d.op == "aten.sin.default"]
-    assert sorted(d.schema.args_schema[0].shape[1] for d in sines) == [8, 9, 10, 11]
+    assert sorted(d.schema.args_spec[0].shape[1] for d in sines) == [8, 9, 10, 11]
     assert len({d.thread for d in sines}) == 4
     assert sum(r.explicit for r in t.redistributions) == 4
     assert t.to_json()["threads"] == 4
@@ -311,7 +314,7 @@ def test_losses_and_gradients_are_the_same_bit_for_bit(mesh_of: MeshOf) -> None:
         model = Model(mesh_of(2))
         loss = model(batch(mesh_of(2)))
         loss.backward()
-        return [loss.to_local(), *(p.grad.to_local() for p in model.parameters())]
+        return [loss.to_local(), *(sharded(p.grad).to_local() for p in model.parameters())]
 
     with shardprop.enabled():
         alone = step()
@@ -327,8 +330,8 @@ def test_one_process_for_all_ranks_is_traced() -> None:
     with shardprop.trace() as t, LocalTensorMode(4):
         mesh = DeviceMesh("cpu", torch.arange(4).reshape(2, 2))
         x = dtensor(mesh, (5, 6), [S(0), S(1)])
-        result = torch.mm(x, dtensor(mesh, (6, 7), [S(1), R])).full_tensor()
-    assert torch.equal(result.reconcile(), torch.full((5, 7), 6.0))
+        result = sharded(torch.mm(x, dtensor(mesh, (6, 7), [S(1), R]))).full_tensor()
+    assert torch.equal(per_rank(result).reconcile(), torch.full((5, 7), 6.0))
     assert "aten.mm.default" in {d.op for d in t.decisions}
     assert t.to_json()["summary"]["collectives"] > 0
 
@@ -337,7 +340,7 @@ def test_decisions_of_a_compiled_program_are_recorded(mesh_of: MeshOf) -> None:
     a = dtensor(mesh_of(2), (8, 8), [S(0)])
     model = torch.compile(torch.nn.Sequential(Product()), backend="aot_eager", fullgraph=True)
     with shardprop.enabled():
-        expected = torch.mm(a, a).sin().to_local()
+        expected = sharded(torch.mm(a, a).sin()).to_local()
         shardprop.clear_caches()
         with shardprop.trace() as t:
             result = model(a)
@@ -386,7 +389,7 @@ def test_fsdp_is_traced_and_changes_nothing(mesh_of: MeshOf) -> None:
         loss = model(batch(mesh["tp"]))
         loss.backward()
         torch.optim.AdamW(model.parameters(), foreach=True).step()
-        return [loss.to_local(), *(p.detach().to_local() for p in model.parameters())]
+        return [loss.to_local(), *(sharded(p.detach()).to_local() for p in model.parameters())]
 
     with shardprop.enabled():
         alone = step()

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from shardprop.planning.graph import Problem
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -22,7 +23,9 @@ class Drawn:
     """A problem in plain data; edges are (u, v, prices, classes of u, classes of v)."""
 
     costs: list[Floats]
-    edges: list[tuple[int, int, Floats, Floats | None, Floats | None]] = field(default_factory=list)
+    edges: list[tuple[int, int, Floats, Integers | None, Integers | None]] = field(
+        default_factory=list
+    )
     allowed: list[tuple[int, list[int]]] = field(default_factory=list)
     forbidden: list[tuple[int, list[int]]] = field(default_factory=list)
     pairs: list[tuple[int, int, list[tuple[int, int]]]] = field(default_factory=list)
@@ -111,9 +114,10 @@ def drawn(seed: int, rows: bool = True) -> Drawn:
     return problem
 
 
-def _draw_edge(dice: np.random.Generator, problem: Drawn, counts: npt.NDArray[np.int64]) -> None:
+def _draw_edge(dice: np.random.Generator, problem: Drawn, counts: Integers) -> None:
     u, v = (int(node) for node in dice.integers(len(counts), size=2))
-    shape, classes = [int(counts[u]), int(counts[v])], [None, None]
+    shape = [int(counts[u]), int(counts[v])]
+    classes: list[Integers | None] = [None, None]
     for side in (0, 1):
         if dice.random() < 0.3:
             size, shape[side] = shape[side], int(dice.integers(1, 4))
@@ -123,7 +127,7 @@ def _draw_edge(dice: np.random.Generator, problem: Drawn, counts: npt.NDArray[np
     problem.edges.append((u, v, prices, classes[0], classes[1]))
 
 
-def _draw_row(dice: np.random.Generator, problem: Drawn, counts: npt.NDArray[np.int64]) -> None:
+def _draw_row(dice: np.random.Generator, problem: Drawn, counts: Integers) -> None:
     terms = [
         (node, label, float(dice.integers(-2, 6)) / 2)
         for node in range(len(counts))

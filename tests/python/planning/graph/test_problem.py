@@ -33,7 +33,7 @@ def _state(problem: Problem) -> Any:
     return values, {name: array.tolist() for name, array in arrays.items()}
 
 
-REFUSED: dict[str, tuple[Callable[[Problem], object], str]] = {
+REFUSED: dict[str, tuple[Callable[[Any], object], str]] = {
     "node name given twice": (
         lambda p: p.add_node("a", [1.0]),
         "node 'a': Expected a name that no other node has, got that of node 0.",
@@ -190,7 +190,7 @@ REFUSED: dict[str, tuple[Callable[[Problem], object], str]] = {
         "row 'memory', term 0: Expected a finite coefficient, got inf.",
     ),
     "row with half a term": (
-        lambda p: p.add_row([("a", 0)], hi=1, name="memory"),  # type: ignore[list-item]
+        lambda p: p.add_row([("a", 0)], hi=1, name="memory"),
         "row 'memory', term 0: Expected (node, label, coefficient), got ('a', 0).",
     ),
     "row of unequal arrays": (

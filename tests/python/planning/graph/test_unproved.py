@@ -10,7 +10,7 @@ import pytest
 
 from shardprop.errors import ShardpropError
 from shardprop.planning.graph import Problem, core, solve
-from shardprop.planning.graph.solving import solve_core
+from shardprop.planning.graph.core import solve_core
 
 from .fake_core import core_answer
 

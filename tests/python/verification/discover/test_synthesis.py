@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from shardprop.verification.discover.evidence import Evidence
@@ -59,7 +61,7 @@ def test_a_dim_that_is_cut_only_where_it_divides_asks_for_it() -> None:
 
 def test_an_average_asks_by_itself() -> None:
     op = aten.mean.dim
-    arguments = {"dim": [0], "keepdim": False}
+    arguments: dict[str, Any] = {"dim": [0], "keepdim": False}
     even = seen(op, [(4, 6), (6,)], ["S(0) -> P(avg)", "S(1) -> S(0)"], **arguments)
     uneven = seen(op, [(5, 6), (6,)], ["S(1) -> S(0)"], call=1, **arguments)
     other = seen(

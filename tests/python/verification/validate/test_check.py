@@ -74,7 +74,7 @@ def test_right_rows_are_not_reported(rule: Register) -> None:
 
 
 def test_a_wrong_row_is_reported_with_what_differs(rule: Register) -> None:
-    rule(aten.mm.default, [*map(list, MM), [R, X(1), X(0)]])
+    rule(aten.mm.default, [*([*row] for row in MM), [R, X(1), X(0)]])
     report = check(aten.mm.default, (torch.randn(8, 7), torch.randn(7, 9)))
     assert (("S(1), S(0) -> R",), (2,)) in wrong(report)
     first = report.unsound[0]

@@ -9,8 +9,8 @@ import torch
 from torch.distributed._local_tensor import LocalTensorMode
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Partial, Placement, distribute_tensor
-from torch.distributed.tensor._ops._embedding_ops import _MaskPartial
 from torch.distributed.tensor._ops._math_ops import _NormPartial
+from torch.distributed.tensor.placement_types import _MaskPartial
 
 from shardprop.verification.simulator.compare import difference, largest
 from shardprop.verification.simulator.partials import Untestable

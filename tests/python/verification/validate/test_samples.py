@@ -81,9 +81,9 @@ def test_the_same_seed_gives_the_same_calls() -> None:
 def test_what_is_recorded_is_what_the_op_was_given() -> None:
     recorded = record([aten.mul_.Tensor])
     assert recorded == {} or all(call.op is aten.mul_.Tensor for call in recorded[aten.mul_.Tensor])
-    recorded = record([aten.relu.default])[aten.relu.default]
-    assert any(bool((call.args[0] < 0).any()) for call in recorded)
-    assert not any(tensor.requires_grad for call in recorded for tensor in call.tensors)
+    calls = record([aten.relu.default])[aten.relu.default]
+    assert any(bool((call.args[0] < 0).any()) for call in calls)
+    assert not any(tensor.requires_grad for call in calls for tensor in call.tensors)
 
 
 @pytest.mark.parametrize(
