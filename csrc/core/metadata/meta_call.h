@@ -107,7 +107,7 @@ struct Call {
 
   // Every family ends with one of these; false declines.
   bool give(TensorMeta meta) {
-    outputs.emplace_back(std::move(meta));
+    outputs.emplace_back(meta);
     return true;
   }
   bool give_new(const Dims& shape, DType dtype) {

@@ -152,7 +152,7 @@ int AxisLayout::width(const Dim& dim, std::optional<int> rank) const {
 int AxisLayout::rest_of(const Term& term, int rank) const {
   for (const Dim& dim : term.dims) {
     const bool is_rest = dim.kind == DimKind::kFactor && pattern_.factors[dim.factors[0]].is_rest();
-    if (!is_rest) rank -= width(dim, static_cast<int>(rank));
+    if (!is_rest) rank -= width(dim, rank);
   }
   return std::max(rank, 0);
 }

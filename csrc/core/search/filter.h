@@ -61,7 +61,7 @@ class Filter {
 
   [[nodiscard]] bool keeps_in_place(int mesh_dim, int row) const;
   [[nodiscard]] bool shardable(const Chosen& chosen, int mesh_dim, std::size_t operand,
-                               Placement cell) const;
+                               Placement placement) const;
   [[nodiscard]] int position(std::size_t operand) const;
   [[nodiscard]] Placement cell(int row, std::size_t operand) const;
 

@@ -61,7 +61,7 @@ class HistoryPricer {
   explicit HistoryPricer(const Problem& problem);
 
   // nullopt: torch asserts.
-  [[nodiscard]] std::optional<double> price(int operand, const Layout& wanted);
+  [[nodiscard]] std::optional<double> price(int index, const Layout& wanted);
 
  private:
   // Distinct destinations of one class of operands.

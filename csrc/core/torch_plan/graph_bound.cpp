@@ -88,7 +88,7 @@ void GraphBound::relax_all() {
     for (int m = 0; m < goal_.ndim; ++m) {
       const auto elsewhere = shards / (example(m, classes[m]).is_shard_like() ? mesh_.size[m] : 1);
       for (int c = 0; c < kClasses; ++c) {
-        const Class from = static_cast<Class>(c);
+        const auto from = static_cast<Class>(c);
         if (from == classes[m] || !occurs_[from]) continue;
         const auto held = elsewhere * (example(m, from).is_shard_like() ? mesh_.size[m] : 1);
         const double step = move_cost(m, from, classes[m], local_gigabytes(bytes_, held));

@@ -32,7 +32,7 @@ struct GraphSearch::View {
       if (p.is_partial()) reduce_ops |= op_bit(p);
       if (!p.is_shard_like()) continue;
       shards *= search.mesh_.size[m];
-      const int position = (state >> (8 * m + 5)) & 7;
+      const auto position = static_cast<int>((state >> (8 * m + 5)) & 7);
       if (position + 1 >= count[p.dim]) {
         count[p.dim] = static_cast<std::uint8_t>(position + 1);
         last[p.dim] = static_cast<std::int8_t>(m);
@@ -128,7 +128,7 @@ void GraphSearch::aim(const GraphBound& bound, double limit, bool guided) {
   bound_parts_.resize(static_cast<std::size_t>(source_.ndim) * kCodes);
   for (int m = 0; m < source_.ndim; ++m) {
     for (std::size_t code = 0; code < alphabet_.size(); ++code) {
-      bound_parts_[m * kCodes + code] = bound.part(m, alphabet_[code]);
+      bound_parts_[static_cast<std::size_t>(m) * kCodes + code] = bound.part(m, alphabet_[code]);
     }
   }
 }
@@ -170,7 +170,7 @@ void GraphSearch::expand(std::uint32_t node) {
     constexpr double kSlack = 1.0 + 1e-12;
     double left = 0.0;
     if (bound_ != nullptr) {
-      const auto* parts = &bound_parts_[m * kCodes];
+      const auto* parts = &bound_parts_[static_cast<std::size_t>(m) * kCodes];
       left = bound_->at(number - parts[code_at(state, m)] + parts[code]);
       if (cost + price + left > limit_ * kSlack) return;
     }

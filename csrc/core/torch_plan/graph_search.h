@@ -76,7 +76,7 @@ class GraphSearch {
   [[nodiscard]] bool pack(const Layout& layout, State& state) const;
   [[nodiscard]] Layout unpack(State state) const;
   [[nodiscard]] static int code_at(State state, int mesh_dim) {
-    return (state >> (8 * mesh_dim)) & 31;
+    return static_cast<int>((state >> (8 * mesh_dim)) & 31);
   }
   [[nodiscard]] static State with(State state, int mesh_dim, int code, int position);
 

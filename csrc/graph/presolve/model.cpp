@@ -100,8 +100,7 @@ class Builder {
     std::stable_sort(ends.begin(), ends.end(), [](const End& x, const End& y) {
       return std::pair(x.u, x.v) < std::pair(y.u, y.v);
     });
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      const End& end = ends[i];
+    for (const End& end : ends) {
       Link link{end.u, end.v, end.table, end.rows, end.columns};
       ask(8 * (end.rows.size() + end.columns.size()));
       if (!model_.links.empty() && model_.links.back().u == end.u &&
