@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import shardprop
 from shardprop import _core
 
+from ..checkout import ROOT
 from .stubs import faults
 
-STUB = (Path(shardprop.__file__).parent / "_core.pyi").read_text()
+STUB = (ROOT / "python" / "shardprop" / "_core.pyi").read_text()
 
 
 def test_the_stub_says_what_the_core_has() -> None:
