@@ -62,6 +62,8 @@ FAULTS = (
     Fault("type in a benchmark", _TYPES, "bench/table.py", "\n\nSEEDED: int = str()\n"),
     Fault("type in an example", _TYPES, "examples/custom_op.py", "\n\nSEEDED: int = str()\n"),
     Fault("use after move in the core", _TIDY, _CORE, _MOVED),
+    Fault("page outside the navigation", _DOCS, "docs/seeded.md", "# Seeded\n"),
+    Fault("dead anchor", _DOCS, "docs/index.md", "\n[nowhere](limits.md#seeded)\n"),
     Fault("page that is not there", _DOCS, "mkdocs.yml", "  - seeded.md\n"),
     Fault(
         "dead link",
