@@ -30,6 +30,7 @@ _LEAST_COMPARED = {1: 70, 4: 15}
 _WITHOUT_SAMPLES = {"2.13": 258, "2.15": 259}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(_CHUNKS))
 def test_one_decision_whoever_is_asked(mesh_of: MeshOf, chunk: int) -> None:
     compared = 0
@@ -44,6 +45,7 @@ def test_one_decision_whoever_is_asked(mesh_of: MeshOf, chunk: int) -> None:
     assert compared >= _LEAST_COMPARED[_EACH]
 
 
+@pytest.mark.slow
 def test_few_ops_have_no_samples() -> None:
     version = ".".join(torch.__version__.split(".")[:2])
     without = [str(op) for op in decided_ops() if not problems_of(op)]

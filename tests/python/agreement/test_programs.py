@@ -105,6 +105,7 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_explained_beforehand(name: str) -> None:
     function, *args = PROGRAMS[name]()

@@ -74,6 +74,7 @@ def test_help_says_what_it_is_for_with_examples_and_exit_codes(command: str) -> 
     assert "--json" in codes, "among the options"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", NONSENSE)
 @pytest.mark.parametrize("as_json", [(), ("--json",)], ids=["text", "json"])
 def test_nonsense_is_refused_in_one_line(
@@ -119,6 +120,7 @@ def test_help_imports_no_command(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_a_mistake_has_no_traceback_in_a_process_of_its_own(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "shardprop", "bench", "--mesh", "0"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

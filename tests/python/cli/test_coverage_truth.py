@@ -74,6 +74,7 @@ def decisions(op: str) -> Iterator[shardprop.Stats]:
 BY_THE_CORE = [Decider.CORE_RULE, Decider.OWN_RULE, Decider.DECOMPOSITION]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decider", BY_THE_CORE, ids=lambda d: d.value)
 def test_what_is_said_to_be_decided_by_the_core_is(found: Coverage, decider: Decider) -> None:
     ops = sample(found, decider)

@@ -48,6 +48,7 @@ def demo_values(folder: Path, *arguments: str) -> dict[str, Any]:
 # --- the runs ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_2x2x2_decides_in_the_first_step_and_no_strided_operand_falls_back(tmp_path: Path) -> None:
     # torch alone would take most of an hour, so that this ends at all is part of the test.
     values = demo_values(tmp_path)
@@ -62,10 +63,12 @@ def test_2x2x2_decides_in_the_first_step_and_no_strided_operand_falls_back(tmp_p
     assert stats["fallbacks"] == {}
 
 
+@pytest.mark.slow
 def test_activations_stay_finite_on_the_fake_backend(tmp_path: Path) -> None:
     assert all(map(math.isfinite, demo_values(tmp_path, *SMALL)["fake_losses"]))
 
 
+@pytest.mark.slow
 def test_text_reports_times_counts_and_says_that_fake_losses_mean_nothing(tmp_path: Path) -> None:
     done = run_demo(tmp_path, "--mesh", "2x2", *SMALL)
     assert done.returncode == 0, done.stderr
@@ -83,6 +86,7 @@ def test_text_reports_times_counts_and_says_that_fake_losses_mean_nothing(tmp_pa
     assert "step 2/2" in done.stderr, "the progress display goes to stderr"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mesh", ["2", "2x2", "1x4"])
 def test_every_decision_equals_torch_alone(tmp_path: Path, mesh: str) -> None:
     values = demo_values(tmp_path, "--mesh", mesh, "--compare", *SMALL)
@@ -92,6 +96,7 @@ def test_every_decision_equals_torch_alone(tmp_path: Path, mesh: str) -> None:
     assert values["torch"]["steps"][0]["decisions"] > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mesh", ["2x2", "1x2x2", "2x1x1x2"])
 def test_gloo_processes_match_a_single_device(tmp_path: Path, mesh: str) -> None:
     values = demo_values(tmp_path, "--gloo", "4", "--mesh", mesh, *SMALL)

@@ -87,6 +87,7 @@ def test_text_has_a_line_for_each_check_and_counts_them() -> None:
     assert all(line.startswith(("ok ", "note ", "         ")) for line in lines)
 
 
+@pytest.mark.slow
 def test_a_problem_ends_with_1_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHARDPROP", "yes")
     result = run("doctor")
@@ -100,6 +101,7 @@ def test_an_argument_is_refused() -> None:
     assert "unexpected extra argument" in refused("doctor", "now")
 
 
+@pytest.mark.slow
 def test_a_process_without_a_group_is_left_without_one(tmp_path: Path) -> None:
     program = (
         "import torch.distributed as dist, shardprop, json\n"

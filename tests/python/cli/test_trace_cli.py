@@ -41,6 +41,7 @@ def trace(
     )
 
 
+@pytest.mark.slow
 def test_the_report_follows_what_the_script_prints(tmp_path: Path) -> None:
     given = ("script", "--lr", "3", "--json")
     done = trace(tmp_path, SCRIPT, "--fake-ranks", "4", arguments=given)
@@ -52,6 +53,7 @@ def test_the_report_follows_what_the_script_prints(tmp_path: Path) -> None:
     assert "Note: --json behind SCRIPT went to it; ours come before." in done.stderr
 
 
+@pytest.mark.slow
 def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
     script = SCRIPT + "import os; os.system('echo by another process')\n"
     done = trace(tmp_path, script, "--fake-ranks", "4", "--json")
@@ -61,6 +63,7 @@ def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
     assert "by another process" in done.stderr
 
 
+@pytest.mark.slow
 def test_files_are_written_beside_the_report(tmp_path: Path) -> None:
     pytest.importorskip("shardprop.inspection.report")
     options = ("--fake-ranks", "4", "--html", "a.html", "--json-file", "a.json")
@@ -71,6 +74,7 @@ def test_files_are_written_beside_the_report(tmp_path: Path) -> None:
     assert "Written to a.html" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("last", "code", "told"),
     [
@@ -98,6 +102,7 @@ sys.stdout = open(os.devnull, "w")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
 def test_the_report_comes_whatever_the_script_leaves_behind(
     tmp_path: Path, options: tuple[str, ...]
@@ -113,6 +118,7 @@ def test_the_report_comes_whatever_the_script_leaves_behind(
         assert "operand self" in done.stdout
 
 
+@pytest.mark.slow
 def test_of_several_ranks_the_first_reports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +129,7 @@ def test_of_several_ranks_the_first_reports(
     assert not (tmp_path / "a.json").exists()
 
 
+@pytest.mark.slow
 def test_policy_optimal_is_enabled_for_the_script(tmp_path: Path) -> None:
     script = SCRIPT + "import shardprop; assert shardprop.is_enabled()\n"
     options = ("--fake-ranks", "4", "--policy", "optimal", "--topology", "h100-nvlink")
@@ -164,6 +171,7 @@ def test_a_script_that_cannot_be_compiled_ends_with_1(
     assert "SyntaxError" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_report_goes_where_it_was_to_whatever_the_script_does(tmp_path: Path) -> None:
     script = "import io, os, sys\nos.mkdir('x')\nos.chdir('x')\nsys.stdout = io.StringIO()\n"
     done = trace(tmp_path, script, "--json-file", "found.json")

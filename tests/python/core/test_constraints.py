@@ -119,6 +119,7 @@ def test_strided_shards_pass_where_all_is_even(mesh_of: MeshOf, size: int, cut: 
     assert (placements == (SS(0, 2), S(0))) is cut
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_decisions_honour_every_ask_and_are_the_cheapest(mesh_of: MeshOf, seed: int) -> None:
     """What is chosen passes by torch's count, and no unconstrained answer was passed over."""

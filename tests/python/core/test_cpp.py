@@ -9,9 +9,12 @@ import os
 import shutil
 import subprocess
 
+import pytest
+
 from ..checkout import ROOT
 
 
+@pytest.mark.slow
 def test_core_passes_its_own_tests_under_sanitizers() -> None:
     """The folder of the preset stays, so that what has not changed is not compiled again."""
     cmake = shutil.which("cmake")

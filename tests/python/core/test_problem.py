@@ -114,6 +114,7 @@ def test_a_symbolic_problem_is_decided_twice_alike(mesh_of: MeshOf) -> None:
     assert _core.decide(problem)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_problem_outlives_what_it_was_made_of(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2, 4)
     x, w = spec_of(mesh, (64, 512), [S(0), R]), spec_of(mesh, (512, 256), [S(1), S(0)])

@@ -159,6 +159,7 @@ def log_uniform(count: int) -> list[int]:
     return [int(2 ** draw.uniform(0, 20)) for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", MESHES, ids=lambda s: f"{len(s)}D")
 @pytest.mark.parametrize("name", CASES)
 def test_within_the_region_the_decision_is_the_same(

@@ -27,6 +27,7 @@ def test_every_example_is_run() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == SHOWN.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SHOWN))
 def test_example(name: str) -> None:
     script = EXAMPLES / f"{name}.py"

@@ -54,6 +54,7 @@ def _run(command: str, folder: Path) -> str:
     return done.stdout + (done.stderr if done.returncode not in (0, 1) else "") + status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_page_does_what_it_says(page: str, tmp_path: Path) -> None:
     checker = doctest.OutputChecker()

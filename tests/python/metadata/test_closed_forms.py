@@ -82,6 +82,7 @@ def _assert_torchs(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bo
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("group", "ops"), GROUPS, ids=[name for name, _ in GROUPS])
 def test_answers_are_torchs(mesh: DeviceMesh, group: str, ops: list[Any]) -> None:
@@ -130,6 +131,7 @@ def _programs() -> Iterator[Callable[[], object]]:
             yield program
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_answers_to_torchs_own_samples_are_torchs(mesh_of: Any) -> None:
     recorder = Recorder(mesh_of(64), forms())

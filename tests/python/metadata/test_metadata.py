@@ -48,6 +48,7 @@ def without_noise() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_torchs_samples_get_torchs_metadata_and_every_admitted_op_is_among_them() -> None:
     report = Report()
     for call in SAMPLES:
@@ -58,6 +59,7 @@ def test_torchs_samples_get_torchs_metadata_and_every_admitted_op_is_among_them(
     assert report.compared > 2500
 
 
+@pytest.mark.slow
 def test_other_layouts_dtypes_and_contexts_get_torchs_metadata() -> None:
     rng, report = random.Random(0), Report()
     varied = [call for call in SAMPLES if not runs_for_real(find_op(call.op))]
@@ -66,6 +68,7 @@ def test_other_layouts_dtypes_and_contexts_get_torchs_metadata() -> None:
     assert report.differences == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", CONTEXTS, ids=lambda context: context.name)
 def test_calls_that_no_sample_makes_get_torchs_metadata(context: Context) -> None:
     report = Report()
@@ -159,6 +162,7 @@ def test_no_mode_of_the_program_sees_the_call(spy: Callable[[], Any]) -> None:
         assert mode.seen == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "around",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
+import pytest
 import torch
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._redistribute import (
@@ -16,6 +17,8 @@ import shardprop
 from .gloo import PROCESSES, Processes
 from .random_calls import faults
 from .random_redistributions import TOPOLOGIES, mesh_of
+
+pytestmark = pytest.mark.slow
 
 R, S, P = Replicate(), Shard, Partial
 PAIRS: tuple[tuple[tuple[Placement, ...], tuple[Placement, ...]], ...] = (

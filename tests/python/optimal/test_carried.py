@@ -19,6 +19,8 @@ from .pairs import all_pairs, planned, random_pairs
 from .ranks import fault_of, flattened, numbers
 from .walks import Tensor
 
+pytestmark = pytest.mark.slow
+
 SIZES = (2, 2)
 GROUP = ((0, 1),)
 WHOLE = (S(0), S(0)), (R, R)

@@ -38,6 +38,7 @@ SHAPES: dict[tuple[int, ...], list[tuple[int, ...]]] = {
 WALKS = 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", SHAPES, ids=str)
 def test_random_plans_leave_the_data_of_their_last_layout(sizes: tuple[int, ...]) -> None:
     for shape, seed in itertools.product(SHAPES[sizes], range(WALKS)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 
+import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._redistribute import (
@@ -69,6 +70,7 @@ def test_another_group_of_the_same_name_stays() -> None:
     assert _torch.flattened_mesh(mesh, (1, 2)) is other
 
 
+@pytest.mark.slow
 def test_nothing_is_held_of_a_mesh_that_is_gone() -> None:
     mesh = mesh_over(2, 2)
     mesh._flatten()

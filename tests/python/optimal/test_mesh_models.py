@@ -95,6 +95,7 @@ def test_torch_forgets_none_in_the_midst_of_an_op(forgotten: list[int]) -> None:
     assert forgotten == [1]
 
 
+@pytest.mark.slow
 def test_neither_a_mesh_nor_a_planner_is_kept_alive() -> None:
     mesh, planner = fresh_mesh(2, 2), exact_planner(TOPOLOGY)
     ends = spec_of(mesh, (8, 8), [S(0), R]), spec_of(mesh, (8, 8), [R, R])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ..parity.meshes import ensure_process_group
 from .never_worse import Gains, compare
 
 TOPOLOGIES = ("torch", "h100-nvlink", "cpu-gloo")
 
 
+@pytest.mark.slow
 def test_decisions_never_cost_more_than_torchs() -> None:
     ensure_process_group()
     gains = Gains()

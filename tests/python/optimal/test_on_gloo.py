@@ -6,6 +6,7 @@ import functools
 import itertools
 import random
 
+import pytest
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
@@ -22,6 +23,8 @@ from .local import cut, fault, places, split
 from .planned import random_plans
 from .ranks import numbers
 from .walks import Tensor, random_walk
+
+pytestmark = pytest.mark.slow
 
 R, S, P = Replicate(), Shard, Partial
 

@@ -203,6 +203,7 @@ def test_all_prices_are_only_to_layouts_that_introduce_what_the_target_does() ->
     assert found == {(R, P), (S(0), P)}
 
 
+@pytest.mark.slow
 def test_no_way_round_is_cheaper() -> None:
     """By way of a layout without partials and strided shards, which can be left again."""
     rng = random.Random(4)
@@ -223,6 +224,7 @@ def test_no_way_round_is_cheaper() -> None:
     assert compared > 150
 
 
+@pytest.mark.slow
 def test_more_groups_and_more_memory_never_cost_more() -> None:
     rng = random.Random(6)
     gained = 0

@@ -57,6 +57,7 @@ def asked(
 # Against the oracle -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mesh_ndim", [1, 2, 3])
 def test_plans_between_random_layouts_are_the_cheapest(mesh_ndim: int) -> None:
     """With strided shards, masked partials, memory limits, sizes of 0 and 1, idle mesh dims."""
@@ -67,12 +68,14 @@ def test_plans_between_random_layouts_are_the_cheapest(mesh_ndim: int) -> None:
         assert fault is None, f"{seed}: {fault}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mesh_ndim", "sources"), [(3, 20), (4, 8)], ids=str)
 def test_plans_to_many_layouts_are_the_cheapest(mesh_ndim: int, sources: int) -> None:
     for plan in itertools.chain.from_iterable(map(planned, random_pairs(7, sources, mesh_ndim))):
         assert plan.fault is None, f"{plan}: {plan.fault}"
 
 
+@pytest.mark.slow
 def test_plans_between_all_layouts_of_a_mesh_are_the_cheapest() -> None:
     """One source in sixty of those that the long run takes."""
     batches = itertools.islice(all_pairs(3, meshes=((2, 4), (3, 2))), 0, None, 60)
@@ -223,6 +226,7 @@ print(_plans_as_text())
 """
 
 
+@pytest.mark.slow
 def test_another_process_with_another_hash_seed_plans_the_same() -> None:
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     made = subprocess.run(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .gloo import PROCESSES, Processes
 from .random_redistributions import faults
+
+pytestmark = pytest.mark.slow
 
 
 def test_random_redistributions_forward_and_backward(gloo: Processes) -> None:

@@ -186,6 +186,7 @@ def test_what_an_op_needs_goes_by_a_plan_too_unless_the_program_forbids_it(
     assert len(planner.plans) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "plan"),
     [
@@ -241,6 +242,7 @@ STEPS = [
 TracingMode = Literal["fake", "symbolic"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.kind)
 @pytest.mark.parametrize("mode", ["fake", "symbolic"])
 def test_steps_are_traced(step: Step, mode: TracingMode, cube: DeviceMesh) -> None:
@@ -261,6 +263,7 @@ def _torch_local_shape(spec: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS[:4], ids=lambda step: step.kind)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["", "dynamic"])
 def test_plans_are_compiled(

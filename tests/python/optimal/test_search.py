@@ -58,6 +58,7 @@ def optimal(model: CostModel = MODEL, **settings: Any) -> Iterator[None]:
 # Random tables of rows ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mesh_ndim", "count"), [(1, 150), (2, 100), (3, 12)], ids=str)
 @pytest.mark.parametrize("weighed", [False, True], ids=["", "weighed"])
 def test_random_choices_are_the_cheapest(mesh_ndim: int, count: int, weighed: bool) -> None:
@@ -148,6 +149,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_operands_of_an_op_are_brought_together_at_the_least_price(
     mesh: DeviceMesh, name: str
@@ -304,6 +306,7 @@ def _price(source: DTensorSpec, target: DTensorSpec) -> int:
     return total_of(shardprop.plan(source, target, topology=OneModel(MODEL)).steps).cost_ps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [registry.Rule.FULL_MESH, registry.Rule.DECOMPOSITION], ids=str)
 def test_ops_without_a_table_of_rows_choose_by_our_prices(
     process_group: None, rule: registry.Rule

@@ -55,6 +55,7 @@ print(json.dumps([sorted(set(sys.modules) - before), 1e3 * of_cpu, 1e3 * in_all]
 """
 
 
+@pytest.mark.slow
 def test_enable_loads_nothing_that_dtensor_does_not() -> None:
     times = []
     for _ in range(3):
@@ -76,6 +77,7 @@ def test_import_alone_loads_no_torch() -> None:
     )
 
 
+@pytest.mark.slow
 def test_every_public_name_is_there_after_any_other() -> None:
     program = """
 import importlib, json, sys, types
@@ -192,6 +194,7 @@ print(json.dumps([failed, statuses, seen]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("order", ["first", "within"])
 def test_enable_works_or_does_nothing_at_any_point_of_torchs_import(order: str) -> None:

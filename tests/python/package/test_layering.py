@@ -25,11 +25,13 @@ OF_TORCH = frozenset().union(*map(private_attributes_touched, ADAPTER.values()))
 # --- torch's private names ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_package_imports_private_names_of_torch() -> None:
     found = {name: private_imports(text) for name, text in OTHERS.items()}
     assert {name: hits for name, hits in found.items() if hits} == {}
 
 
+@pytest.mark.slow
 def test_one_package_touches_private_attributes_of_torch() -> None:
     assert {"_schema", "_spec", "_parameters", "_C"} <= OF_TORCH
     found = {}
@@ -117,6 +119,7 @@ def test_each_module_and_package_stands_in_one_row() -> None:
     assert sorted(name for name, _ in rows) == sorted(pieces_of(PACKAGE))
 
 
+@pytest.mark.slow
 def test_imports_go_down() -> None:
     assert upward_imports(SOURCES, layers()) == {}
 

@@ -12,6 +12,8 @@ from .op_choice import family_of
 from .registry import single_dim_entries
 from .runner import Report, run_many
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def report(parity_cases: int, parity_seed: int) -> Report:

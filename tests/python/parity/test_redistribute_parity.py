@@ -11,6 +11,8 @@ import shardprop
 from .layouts import Kind
 from .redistribute_cases import Answer, Pair, hooked_answer, pair_at, shardprop_answer, torch_answer
 
+pytestmark = pytest.mark.slow
+
 # As many pairs per decision case as keep this under a minute.
 _SHARE = 0.15
 _CHUNKS = 4

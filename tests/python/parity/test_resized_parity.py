@@ -17,6 +17,8 @@ from .oracle import shardprop_decide, torch_decide
 from .registry import Rule
 from .resized import resizings
 
+pytestmark = pytest.mark.slow
+
 # Of the cases of a parity run, since each is asked with several sizes.
 SHARE = 0.075
 SIZES_EACH = 10

@@ -12,6 +12,8 @@ from .op_choice import UNREACHABLE
 from .oracle import torch_decide
 from .registry import Form, single_dim_entries
 
+pytestmark = pytest.mark.slow
+
 # Of the cases of a parity run.
 _SHARE = 0.15
 

@@ -14,6 +14,8 @@ from .cases import draw_op
 from .op_choice import family_of, pick_op
 from .symbolised import MIX, ask_symbolically, chosen_sizes
 
+pytestmark = pytest.mark.slow
+
 CASES = 240
 OTHER_SIZES = (2, 3, 4, 5, 7, 8, 12, 16, 31, 64, 100, 256, 1000, 1024, 5000, 100_000)
 

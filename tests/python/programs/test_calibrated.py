@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -26,6 +27,8 @@ from .outcome import Results
 from .pool import Pool
 from .test_optimal import check_near
 from .world import placed, seeded, spread, train
+
+pytestmark = pytest.mark.slow
 
 DIM = 8
 

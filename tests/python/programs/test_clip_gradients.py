@@ -15,6 +15,8 @@ from .outcome import Results
 from .pool import Pool
 from .world import mesh_of, placed, seeded, spread
 
+pytestmark = pytest.mark.slow
+
 R, P, S = Replicate(), Partial(), Shard
 LAYOUTS: list[tuple[tuple[int, ...], tuple[Placement, ...]]] = [
     ((8, 8), (S(0), S(1))),

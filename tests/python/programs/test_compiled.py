@@ -28,6 +28,8 @@ from .llama import Size, build, parallelize
 from .outcome import Results
 from .world import gradients, mesh_of, seeded
 
+pytestmark = pytest.mark.slow
+
 SIZE = Size(layers=1)
 RANKS = 4
 

@@ -22,6 +22,8 @@ from .outcome import Results
 from .pool import Pool
 from .world import mesh_of, tokens, train
 
+pytestmark = pytest.mark.slow
+
 SIZE = Size(layers=1)
 
 

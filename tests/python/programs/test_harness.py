@@ -18,6 +18,8 @@ from .outcome import Results
 from .pool import Pool
 from .world import mesh_of, seeded, spread
 
+pytestmark = pytest.mark.slow
+
 R, S = Replicate(), Shard
 
 

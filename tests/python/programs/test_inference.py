@@ -20,6 +20,8 @@ from .outcome import Results
 from .pool import Pool
 from .world import mesh_of, tokens
 
+pytestmark = pytest.mark.slow
+
 SIZE = Size(layers=1)
 
 

@@ -18,6 +18,8 @@ from .outcome import Results
 from .pool import Pool
 from .world import mesh_of, seeded, spread, train
 
+pytestmark = pytest.mark.slow
+
 TOKENS, DIM, HIDDEN, EXPERTS, CHOSEN = 16, 16, 32, 8, 2
 
 

@@ -33,6 +33,8 @@ from .compare import Program
 from .near import TOLERANCE, TOLERANCE_BFLOAT16, NearReport, compare_near
 from .pool import Pool
 
+pytestmark = pytest.mark.slow
+
 TOPOLOGIES: dict[str, Any] = {
     "h100-nvlink": "h100-nvlink",
     "cpu-gloo": "cpu-gloo",

@@ -24,6 +24,8 @@ from .compare import compare
 from .outcome import Results
 from .world import mesh_of, placed, seeded, spread
 
+pytestmark = pytest.mark.slow
+
 MakeOptimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 
 R, P, S = Replicate(), Partial(), Shard

@@ -20,6 +20,8 @@ from ..planning.models.models import Habits, Transformer
 from .pool import Pool
 from .world import mesh_of
 
+pytestmark = pytest.mark.slow
+
 STEPS = 3
 VOCAB, BATCH, SEQ = 64, 8, 16
 

@@ -19,6 +19,8 @@ from .outcome import Results
 from .pool import Pool
 from .world import mesh_of, seeded, spread, train
 
+pytestmark = pytest.mark.slow
+
 BATCH, DIM, HIDDEN = 2, 16, 32
 
 

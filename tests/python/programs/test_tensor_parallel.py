@@ -18,6 +18,8 @@ from .outcome import Results
 from .pool import Pool
 from .world import mesh_of, tokens, train
 
+pytestmark = pytest.mark.slow
+
 SIZE = Size()
 UNEVEN = Size(layers=1, vocab=50)
 """A vocabulary that four ranks cannot share evenly. The rest must be even: torch's styles make

@@ -22,6 +22,8 @@ from .outcome import Results
 from .pool import Pool
 from .world import mesh_of, seeded, spread, tokens, train
 
+pytestmark = pytest.mark.slow
+
 DIM, HEADS, HIDDEN, CLASSES, IMAGE, PATCH, BATCH = 32, 4, 64, 10, 16, 4, 8
 
 

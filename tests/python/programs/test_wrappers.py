@@ -35,6 +35,8 @@ from .outcome import Results
 from .pool import Pool
 from .world import gradients, mesh_of, placed, seeded, spread
 
+pytestmark = pytest.mark.slow
+
 R, P, S = Replicate(), Partial(), Shard
 
 

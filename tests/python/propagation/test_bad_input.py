@@ -260,6 +260,7 @@ class Fuzzer:
         return tuple(self.value() if self._random.random() < 1 / 30 else a for a in right)
 
 
+@pytest.mark.slow
 def test_no_input_crashes_the_interpreter(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2, 2)
     core_mesh = _core.Mesh([2, 2], [87.7, 87.7], [0.6, 0.6], [0, 0])

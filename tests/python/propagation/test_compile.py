@@ -101,6 +101,7 @@ def compiled_results(
     return counter.frame_count, results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gathers", [True, False], ids=["gathers", "leaves it to DTensor"])
 @pytest.mark.parametrize("shape", [(4,), (2, 2)], ids=["1D", "2D"])
 def test_no_recompile_that_torch_alone_would_not_have(
@@ -122,6 +123,7 @@ def test_no_recompile_that_torch_alone_would_not_have(
         torch.testing.assert_close(result[1], expected[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(4,), (2, 2)], ids=["1D", "2D"])
 def test_a_size_marked_unbacked_compiles_once(shape: tuple[int, ...], mesh_of: MeshOf) -> None:
     mesh = mesh_of(*shape)
@@ -141,6 +143,7 @@ def test_a_size_marked_unbacked_compiles_once(shape: tuple[int, ...], mesh_of: M
         torch.testing.assert_close(result[1], compiled[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(4,), (2, 2), (2, 2, 2)], ids=["1D", "2D", "3D"])
 def test_with_static_shapes_every_plan_is_the_cores(
     shape: tuple[int, ...], mesh_of: MeshOf
@@ -192,6 +195,7 @@ def test_one_rank_that_traces_for_all_gets_torchs_plan(mesh_of: MeshOf) -> None:
     assert shardprop.stats().price_fallbacks == {"shapes of several ranks in a plan": 1}
 
 
+@pytest.mark.slow
 def test_dynamo_compiles_nothing_of_ours_after_a_graph_break(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2, 2)
     x = distributed(torch.ones(8, 8), mesh, (S(0), S(1)))

@@ -109,6 +109,7 @@ def _reduces(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x * 2).sum(0) + y.sum(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function",
     [

@@ -151,6 +151,7 @@ def test_many_of_the_calls_have_no_rule() -> None:
     assert len(WITHOUT_RULE) > 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", WITHOUT_RULE, ids=lambda call: call.name)
 @pytest.mark.parametrize("kinds", ["S", "SP", "SPX"])
 def test_rows_are_those_torch_finds_in_the_same_order(
@@ -175,6 +176,7 @@ def test_rows_are_those_torch_finds_in_the_same_order(
     assert rows.rows == expected[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", WITHOUT_RULE, ids=lambda call: call.name)
 @pytest.mark.parametrize("sizes", [(4,), (3, 2)], ids=str)
 def test_decisions_are_torchs(call: Call, sizes: tuple[int, ...], mesh_of: MeshOf) -> None:
@@ -262,6 +264,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor, torch.Tensor], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("placements", [[S(0), S(1)], [R, P]], ids=str)
 @pytest.mark.parametrize("mode", [contextlib.nullcontext, torch.inference_mode])

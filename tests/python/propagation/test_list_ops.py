@@ -80,6 +80,7 @@ def answer(op: OpOverload, args: tuple[Any, ...]) -> Outcome:
     return Normalizer().sharding(sharding, schema)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("op", OPS, ids=str)
 def test_decision_on_a_long_list_equals_torch(op: OpOverload, seed: int, mesh_of: Any) -> None:

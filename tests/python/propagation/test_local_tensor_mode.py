@@ -66,6 +66,7 @@ def both(src: Any, dst: Any) -> tuple[Any, Any]:
             return theirs, planned(src, dst)
 
 
+@pytest.mark.slow
 def test_plans_are_torchs_for_every_rank() -> None:
     uneven = 0
     shardprop.reset_stats()
@@ -154,6 +155,7 @@ def of_all(tensor: DTensor) -> torch.Tensor:
     return per_rank(sharded(tensor.detach()).full_tensor()).reconcile()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(2, 2), (3, 2)], ids=str)
 @pytest.mark.parametrize("by_graph", [False, True])
 def test_a_program_has_the_same_results(shape: tuple[int, int], by_graph: bool) -> None:

@@ -120,6 +120,7 @@ def growth_in_python(decide: Decide, mesh: DeviceMesh, turns: int) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_ten_thousand_misses_leave_the_process_as_large_as_it_was(
     hook: Decide, mesh: DeviceMesh
 ) -> None:
@@ -128,10 +129,12 @@ def test_ten_thousand_misses_leave_the_process_as_large_as_it_was(
     assert malloced < BYTES_MALLOCED
 
 
+@pytest.mark.slow
 def test_misses_leave_nothing_in_pythons_memory(hook: Decide, mesh: DeviceMesh) -> None:
     assert growth_in_python(hook, mesh, TRACED_TURNS) < BYTES_TRACED
 
 
+@pytest.mark.slow
 def test_both_measures_see_a_cache_without_bound(hook: Decide, mesh: DeviceMesh) -> None:
     """torch's own, around the same function: it keeps every decision. (The process need not grow
     at once: memory that earlier tests left free is used first.)"""
@@ -141,6 +144,7 @@ def test_both_measures_see_a_cache_without_bound(hook: Decide, mesh: DeviceMesh)
     assert growth_in_python(in_python, mesh, TRACED_TURNS) > BYTES_TRACED
 
 
+@pytest.mark.slow
 def test_caches_hold_no_more_than_they_may(hook: Decide, mesh: DeviceMesh) -> None:
     ask(hook, mesh, range(2 * CAPACITY))
     for turn in range(CAPACITY + 8):

@@ -320,6 +320,7 @@ def unambiguous(samples: list[Sample], made: list[Change]) -> Iterator[tuple[Sam
             yield sample, made[place]
 
 
+@pytest.mark.slow
 def test_toggling_while_threads_decide_never_raises(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2, 4)
     until = time.monotonic() + SECONDS

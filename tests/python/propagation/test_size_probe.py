@@ -85,6 +85,7 @@ def questions(
         yield rng, arguments, rule
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_rows_are_the_same_wherever_what_was_read_is(part: int) -> None:
     others = same = 0
@@ -121,6 +122,7 @@ def test_rows_are_the_same_wherever_what_was_read_is(part: int) -> None:
     assert same > 0.3 * others, "hardly any rule is read to be the same"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_all_that_symbolic_sizes_guard_is_noted(part: int) -> None:
     guarded = 0

@@ -118,6 +118,7 @@ SHAPES = [(name, shape) for name in CASES for shape in [(8,), (4, 8)]]
 SHAPES += [(name, (2, 2, 4)) for name in ("mm, few tokens to gather", "softmax, its dim")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shape"), SHAPES, ids=lambda s: s if isinstance(s, str) else f"{len(s)}D"
 )
@@ -131,6 +132,7 @@ def test_decision_is_torchs(name: str, shape: tuple[int, ...], mesh_of: MeshOf) 
     assert ours.stands_wherever(theirs, grid(theirs.values, SIZES + LARGE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_test_of_shardability_is_guarded_as_torch_guards_it(
     name: str, mesh_of: MeshOf
@@ -160,6 +162,7 @@ def placements_for(tokens: int, mesh: DeviceMesh) -> tuple[tuple[Placement, ...]
     return tuple(spec.placements for spec in known(wanted.redistribute_schema).args_spec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(8,), (4, 8)], ids=["1D", "2D"])
 @pytest.mark.parametrize("tokens", [64, 4096])
 def test_the_price_is_guarded_where_the_decision_turns(
@@ -190,6 +193,7 @@ def test_sizes_that_grow_apart_are_compared_by_torchs_expressions(mesh_of: MeshO
     assert ours.stands_wherever(theirs, grid(theirs.values, SIZES + LARGE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("left", "right"),
     [([S(0), S(1)], [S(1), P]), ([P, R], [P, R]), ([R, S(0)], [R, P])],
@@ -246,6 +250,7 @@ UNBACKED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", UNBACKED.values(), ids=list(UNBACKED))
 @pytest.mark.parametrize("shape", [(8,), (4, 8)], ids=["1D", "2D"])
 @pytest.mark.parametrize(

@@ -126,6 +126,7 @@ def ask_all(hook: Hook, schemas: list[OpSchema], seed: int) -> dict[int, Told | 
     return {index: told(hook, schemas[index]) for index in order}
 
 
+@pytest.mark.slow
 def test_sixteen_threads_decide_as_one(hook: Hook, schemas: list[OpSchema]) -> None:
     serial = ask_all(hook, schemas, seed=0)
     assert len({type(answer) for answer in serial.values()}) == 2, "decisions and errors"
@@ -147,6 +148,7 @@ def test_sixteen_threads_decide_as_one(hook: Hook, schemas: list[OpSchema]) -> N
         assert len(found) == THREADS
 
 
+@pytest.mark.slow
 def test_caches_may_be_cleared_and_counted_meanwhile(hook: Hook, schemas: list[OpSchema]) -> None:
     serial = ask_all(hook, schemas, seed=0)
     deciding = THREADS - 2

@@ -472,6 +472,7 @@ def rules(draw: Any) -> str:
     return text
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(rules())
 def test_random_rules_survive_being_written_again(text: str) -> None:
@@ -485,6 +486,7 @@ def test_random_rules_survive_being_written_again(text: str) -> None:
     assert Notation(str(notation)) == notation
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.text(alphabet="abk01 ,->+*[]()_.@#!:{}=;RSP\n", max_size=40) | st.text(max_size=20))
 def test_random_text_is_a_rule_or_a_fault_that_is_pointed_at(text: str) -> None:
@@ -500,6 +502,7 @@ def test_random_text_is_a_rule_or_a_fault_that_is_pointed_at(text: str) -> None:
 SIZES = st.lists(st.integers(0, 6), max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(rules(), st.data())
 def test_random_calls_give_rows_or_a_fault(text: str, data: Any) -> None:

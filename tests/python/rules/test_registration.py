@@ -424,6 +424,7 @@ def values(tensor: Any) -> torch.Tensor:
     return full._local_tensors[0] if hasattr(full, "_local_tensors") else full
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["first", "second"])
 def test_values_are_right_for_every_form_of_op(order: tuple[int, int]) -> None:
     """One process stands in for eight ranks, so that what is computed can be compared."""

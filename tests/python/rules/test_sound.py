@@ -122,6 +122,7 @@ def _id(fault: Fault) -> str:
     return f"{fault.op}: {fault.row}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=_id)
 def test_our_decision_is_right(fault: Fault) -> None:
     report = _check(fault, "active")
@@ -131,6 +132,7 @@ def test_our_decision_is_right(fault: Fault) -> None:
     assert [why for _, why in wrong if "must be divisible" not in why] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=_id)
 def test_the_decision_of_torch_is_wrong(fault: Fault) -> None:
     found = {frozenset(finding.rows) for finding in _check(fault, "torch").unsound}

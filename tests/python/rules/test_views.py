@@ -126,6 +126,7 @@ def _is_fault_of_torch(case: Case) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", VIEW_OPS, ids=str)
 def test_answers_are_torchs_and_declined_is_what_torch_raises_for(
     op: Any, ask_torch: Ask, ask_us: Ask

@@ -155,6 +155,7 @@ def _assert_equal(question: Question, symbols: Symbols) -> tuple[Any, Any]:
     return theirs, their_guards
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small", [False, True], ids=["at least two", "any size"])
 @pytest.mark.parametrize(
     "question",
@@ -185,6 +186,7 @@ def test_sizes_with_hints(question: Question, small: bool) -> None:
     assert theirs is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known_hints", [False, True], ids=["no hints", "user's hints"])
 @pytest.mark.parametrize(
     "question",
@@ -219,6 +221,7 @@ def _random_groups(rng: random.Random, factors: Sequence[Any]) -> list[Any]:
     return groups
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["at least two", "any size", "known at run time"])
 def test_random_reshapes(kind: str) -> None:
     rng = random.Random(kind)

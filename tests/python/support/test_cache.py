@@ -6,6 +6,7 @@ import gc
 import sys
 from dataclasses import dataclass
 
+import pytest
 import torch
 
 import shardprop
@@ -53,6 +54,7 @@ def test_a_map_tells_its_bytes_from_a_sample_of_its_entries() -> None:
     assert 1_000_000 < stats.bytes < 1_300_000
 
 
+@pytest.mark.slow
 def test_maps_of_one_name_are_told_together_and_dropped_ones_no_more() -> None:
     maps: list[BoundedMap[int]] = [BoundedMap(NAME, 10) for _ in range(3)]
     for held in maps:

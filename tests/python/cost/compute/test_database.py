@@ -81,6 +81,7 @@ def pricing() -> _Pricing:
     return mode
 
 
+@pytest.mark.slow
 def test_ops_of_the_database_have_a_price(pricing: _Pricing) -> None:
     assert pricing.faults == set()
     assert len(pricing.priced) > 60

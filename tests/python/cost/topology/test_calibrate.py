@@ -21,6 +21,8 @@ from shardprop.cost.cost_model import COLLECTIVES
 from shardprop.cost.topology import Topology, load_topology
 from shardprop.errors import ShardpropError
 
+pytestmark = pytest.mark.slow
+
 TINY = ("--sizes", "64,1KiB", "--repetitions", "2")
 
 

@@ -305,6 +305,7 @@ def test_an_optional_key_may_be_null() -> None:
         assert load_topology(changed(path, None)) == load_topology(changed(path, MISSING))
 
 
+@pytest.mark.slow
 def test_a_preset_needs_no_schema_library() -> None:
     code = (
         "import sys, shardprop\n"

@@ -340,6 +340,7 @@ def test_what_cannot_be_called_is_refused() -> None:
         shardprop.explain(3)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_importing_shardprop_imports_no_explanation() -> None:
     program = (
         "import sys, shardprop; assert 'shardprop.inspection.explanation' not in sys.modules; "

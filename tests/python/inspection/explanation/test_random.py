@@ -66,6 +66,7 @@ def _check_advice(explained: DecisionExplanation, case: Case) -> int:
     return len(explained.advice)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["torch", "optimal"])
 def test_the_winner_is_the_decision_and_advice_holds(policy: str) -> None:
     settings: dict[str, Any] = OPTIMAL if policy == "optimal" else {}
@@ -88,6 +89,7 @@ def test_the_winner_is_the_decision_and_advice_holds(policy: str) -> None:
     assert {"least cost", "redistributes nothing", "follows operands"} <= set(reasons)
 
 
+@pytest.mark.slow
 def test_every_decision_is_explained_as_torch_executes_it() -> None:
     """Any op, strided shards and orders included: list ops, fallbacks and refusals, too."""
     reasons: Counter[str] = Counter()

@@ -18,7 +18,10 @@ from .sample import HOSTILE, large, small, trace_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+]
 
 
 def opened(text: str, folder: Path, *, width: int = 1280) -> tuple[str, list[str]]:

@@ -118,6 +118,7 @@ def test_what_is_infinite_is_null() -> None:
     assert data_of(page(trace))["most_expensive"][0]["us"] is None
 
 
+@pytest.mark.slow
 def test_a_large_trace_stays_small() -> None:
     assert len(page(large()).encode()) < 2_000_000
 
@@ -131,6 +132,7 @@ def test_the_summary_counts() -> None:
     assert found["answered by torch's cache"] == ("300", "98 % of 306")
 
 
+@pytest.mark.slow
 def test_the_most_expensive_are_implicit_and_together() -> None:
     rows = data_of(page(small()))["most_expensive"]
     assert [(row["op"], row["count"], row["us"]) for row in rows][:2] == [
@@ -229,6 +231,7 @@ def test_what_is_no_trace_is_refused(trace: Any, found: str) -> None:
         page(trace)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SCHEMA.exists(), reason="the schema is not there yet")
 @pytest.mark.parametrize("made", [small, large])
 def test_the_samples_are_traces(made) -> None:

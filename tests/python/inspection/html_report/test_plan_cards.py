@@ -83,6 +83,7 @@ def test_the_picture_of_a_traced_plan_is_the_plans_own(mesh_of) -> None:
     assert drawn(svg_of(card)) == drawn(moved.plan.plot().svg)
 
 
+@pytest.mark.slow
 def test_of_many_blocks_neighbours_are_drawn_as_one() -> None:
     picture = svg_of(cards_of(large())[0])
     assert "256 blocks are drawn as 64: the ranks of one hold parts of it" in picture

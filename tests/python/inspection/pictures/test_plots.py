@@ -240,6 +240,7 @@ def test_a_decision_without_candidates_is_refused() -> None:
         landscape(explained())
 
 
+@pytest.mark.slow
 def test_importing_shardprop_imports_nothing_that_draws() -> None:
     code = (
         "import sys, shardprop\n"

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ...checkout import ROOT
 
 PAGE = ROOT / "docs" / "tracing.md"
@@ -17,6 +19,7 @@ _PROGRAM = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```\n\n```text\n(.*?)^```
 _MATCH = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
+@pytest.mark.slow
 def test_the_page_does_what_it_says(tmp_path: Path) -> None:
     ((name, program, shown),) = _PROGRAM.findall(PAGE.read_text())
     (tmp_path / name).write_text(f"# {name}\n{program}")

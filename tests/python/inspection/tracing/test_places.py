@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
+import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.utils.checkpoint import checkpoint
@@ -156,6 +157,7 @@ def test_a_backward_in_another_thread_has_the_module_of_its_forward(mesh_of: Mes
     assert {d.place.module for d in backward} <= {"Model.blocks.0", "Model.blocks.1"}
 
 
+@pytest.mark.slow
 def test_modules_of_the_program_are_let_go(mesh_of: MeshOf) -> None:
     model = Model(mesh_of(2))
     gone = weakref.ref(model)

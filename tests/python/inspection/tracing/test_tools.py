@@ -113,12 +113,14 @@ def test_a_fallback_is_told_once_at_info(mesh_of: MeshOf, caplog: pytest.LogCapt
     assert line.startswith("fallback to torch for shardprop_test.peculiar.default: malformed rule")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("setting", "lines"), [("+shardprop", 1), ("shardprop", 0)])
 def test_torch_logs_takes_the_name(setting: str, lines: int) -> None:
     said = _run(PROGRAM, TORCH_LOGS=setting)
     assert said.count("sharding_prop MISS: aten.mm.default") == lines
 
 
+@pytest.mark.slow
 def test_torchs_structured_trace_has_the_document(tmp_path: Path) -> None:
     _run(PROGRAM + TRACED, TORCH_TRACE=str(tmp_path))
     (written,) = tmp_path.iterdir()
@@ -175,6 +177,7 @@ def test_comm_debug_mode_counts_the_same_beside_a_trace(mesh_of: MeshOf) -> None
     assert sum(alone.values()) == sum(r.collectives for r in t.redistributions) > 0
 
 
+@pytest.mark.slow
 def test_importing_shardprop_loads_no_tracing() -> None:
     _run(
         "import shardprop, sys\n"
@@ -186,6 +189,7 @@ def test_importing_shardprop_loads_no_tracing() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_trace_can_be_read_after_the_process_group_is_gone() -> None:
     _run(
         PROGRAM

@@ -336,6 +336,7 @@ def test_one_process_for_all_ranks_is_traced() -> None:
     assert t.to_json()["summary"]["collectives"] > 0
 
 
+@pytest.mark.slow
 def test_decisions_of_a_compiled_program_are_recorded(mesh_of: MeshOf) -> None:
     a = dtensor(mesh_of(2), (8, 8), [S(0)])
     model = torch.compile(torch.nn.Sequential(Product()), backend="aot_eager", fullgraph=True)

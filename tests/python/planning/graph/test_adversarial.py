@@ -46,6 +46,7 @@ def _answer(problem: Drawn, warm: Solution | None = None) -> Solution | None:
         return None
 
 
+@pytest.mark.slow
 def test_a_warm_start_with_or_without_rows_gives_the_cold_answer() -> None:
     compared = 0
     for seed in range(7000, 7300):

@@ -11,6 +11,7 @@ from .drawn import drawn
 from .highs_oracle import optimum
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
 def test_highs_and_the_core_agree_on_random_problems(block: int) -> None:
     solved = 0

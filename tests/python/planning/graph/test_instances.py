@@ -40,12 +40,14 @@ def _assert_optimal(name: str, problem: Problem, solution: Solution) -> None:
     assert checker.cost(labels) == pytest.approx(solution.objective, rel=1e-12)
 
 
+@pytest.mark.slow
 @each
 def test_the_core_proves_the_known_optimum(name: str) -> None:
     problem = load_instance(instance(name))
     _assert_optimal(name, problem, solve(problem))
 
 
+@pytest.mark.slow
 @each
 def test_a_warm_start_proves_it_as_well(name: str) -> None:
     problem = load_instance(instance(name))
@@ -55,6 +57,7 @@ def test_a_warm_start_proves_it_as_well(name: str) -> None:
     _assert_optimal(name, problem, solve(problem, warm=free))
 
 
+@pytest.mark.slow
 @each
 def test_labels_that_are_not_optimal_are_told_apart(name: str) -> None:
     """The checker is no yes-man: one changed label is dearer, or breaks something."""
@@ -75,6 +78,7 @@ def test_labels_that_are_not_optimal_are_told_apart(name: str) -> None:
     assert found.feasible == (not wrong and cost < float("inf"))
 
 
+@pytest.mark.slow
 def test_highs_proves_the_same_optimum() -> None:
     problem = load_instance(instance("llama_1layer_8x8"))
     found, expected = optimum(problem), OPTIMA["llama_1layer_8x8"][0]
@@ -92,6 +96,7 @@ def test_an_instance_survives_our_own_files(tmp_path: Path) -> None:
     _assert_optimal("llama_2layer_8x8_mm", again, solve(again))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -29,6 +29,7 @@ def _agrees(given: Drawn, problem: Problem) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_the_optimum_of_100_problems_is_that_of_brute_force(block: int) -> None:
     solved = [_agrees(given := drawn(seed), given.problem()) for seed in _seeds(block)]

@@ -183,6 +183,7 @@ def test_of_two_conflicts_one_is_told() -> None:
     assert set(_refusal(problem).reasons) == {"m0 is 0", "m1 is 1", "m same"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
 def test_reasons_of_random_problems_are_at_odds_and_minimal(block: int) -> None:
     """By brute force on the plain data: together they leave nothing, without any one something."""

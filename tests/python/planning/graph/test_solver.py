@@ -34,6 +34,7 @@ def _assert_least(statement: Statement, answer: _core.GraphAnswer) -> None:
     assert total[chosen] == pytest.approx([answer.objective])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_random_problems_have_the_least_objective(block: int) -> None:
     rng = np.random.default_rng(block)
@@ -108,6 +109,7 @@ def test_a_relative_gap_ends_the_search_within_it() -> None:
     assert answer.lower_bound <= total.min() + 1e-9
 
 
+@pytest.mark.slow
 def test_equal_problems_get_equal_answers() -> None:
     statement = _frustrated(12, 5, 4)
     first, second = _solve(statement), _solve(statement)

@@ -55,6 +55,7 @@ def held_bytes(plan: graph.ModelPlan) -> int:
     return total
 
 
+@pytest.mark.slow
 def test_the_cost_is_that_of_every_op_and_redistribution_priced_alone(mesh_of: MeshOf) -> None:
     """The problem's tables against single prices: of ops by `ComputeCost.us`, of moves by
     `ExactPlanner.price`."""
@@ -102,6 +103,7 @@ def _local(plan: graph.ModelPlan, node: Any) -> tuple[Any, Any, Any]:
     return args, kwargs, outputs
 
 
+@pytest.mark.slow
 def test_every_label_that_was_chosen_fits_its_neighbours(mesh_of: MeshOf) -> None:
     found = captured(mesh_of(2, 2))
     evaluation = found.problem.check(found.solve().solution.labels)
@@ -109,6 +111,7 @@ def test_every_label_that_was_chosen_fits_its_neighbours(mesh_of: MeshOf) -> Non
     assert not evaluation.violations
 
 
+@pytest.mark.slow
 def test_gradients_lie_like_their_parameters_and_outputs(mesh_of: MeshOf) -> None:
     plan = captured(mesh_of(2, 2), parameter_memory=0.3 * parameter_bytes(model())).solve()
     for name, gradient in plan.program.gradients.items():
@@ -117,6 +120,7 @@ def test_gradients_lie_like_their_parameters_and_outputs(mesh_of: MeshOf) -> Non
         assert plan.given(output) == plan.given(tangent)
 
 
+@pytest.mark.slow
 def test_strided_strategies_can_only_help(mesh_of: MeshOf) -> None:
     for mesh in (mesh_of(2, 2), mesh_of(2, 4)):
         limit = 0.3 * parameter_bytes(model())
@@ -127,6 +131,7 @@ def test_strided_strategies_can_only_help(mesh_of: MeshOf) -> None:
         assert costs[0] <= costs[1] * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_no_strided_shard_where_they_are_left_out(mesh_of: MeshOf) -> None:
     found = captured(mesh_of(2, 2), strided=False)
     for candidates in found.labelled.candidates:
@@ -134,6 +139,7 @@ def test_no_strided_shard_where_they_are_left_out(mesh_of: MeshOf) -> None:
             assert not any(hasattr(p, "split_factor") for p in found.labelled.layouts[number])
 
 
+@pytest.mark.slow
 def test_memory_of_parameters_is_kept(mesh_of: MeshOf) -> None:
     whole = parameter_bytes(model())
     costs = []
@@ -145,6 +151,7 @@ def test_memory_of_parameters_is_kept(mesh_of: MeshOf) -> None:
     assert costs == sorted(costs)
 
 
+@pytest.mark.slow
 def test_memory_is_kept_where_many_plans_cost_nearly_the_same(mesh_of: MeshOf) -> None:
     """A small model: latencies count for most, and the relaxation is a few percent off."""
     small = Transformer(layers=2)
@@ -158,11 +165,13 @@ def test_memory_is_kept_where_many_plans_cost_nearly_the_same(mesh_of: MeshOf) -
     assert held_bytes(plan) <= limit
 
 
+@pytest.mark.slow
 def test_too_little_memory_is_refused_by_name(mesh_of: MeshOf) -> None:
     with pytest.raises(graph.InfeasibleError, match="memory of the parameters"):
         captured(mesh_of(2, 2), parameter_memory=1000).solve()
 
 
+@pytest.mark.slow
 def test_wishes_are_followed(mesh_of: MeshOf) -> None:
     plan = captured(
         mesh_of(2, 2),
@@ -177,6 +186,7 @@ def test_wishes_are_followed(mesh_of: MeshOf) -> None:
     assert placed.parameters["layers.0.mlp.up.weight"] == (R, R)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -219,12 +229,14 @@ def test_an_op_without_a_rule_runs_whole_and_is_named(mesh_of: MeshOf) -> None:
     assert set(plan.wanted(node.index)) == {(R, R)}
 
 
+@pytest.mark.slow
 def test_a_plan_is_the_same_each_time(mesh_of: MeshOf) -> None:
     first, second = (captured(mesh_of(2, 2)).solve() for _ in range(2))
     assert first.cost_us == second.cost_us
     assert first.placements() == second.placements()
 
 
+@pytest.mark.slow
 def test_constraints_may_be_added_to_the_problem(mesh_of: MeshOf) -> None:
     found = captured(mesh_of(2, 2))
     free = found.solve()
@@ -237,6 +249,7 @@ def test_constraints_may_be_added_to_the_problem(mesh_of: MeshOf) -> None:
     assert bound.cost_us >= free.cost_us * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_the_report_adds_up(mesh_of: MeshOf) -> None:
     plan = captured(mesh_of(2, 2), parameter_memory=0.3 * parameter_bytes(model())).solve()
     report = plan.report()
@@ -251,6 +264,7 @@ def test_the_report_adds_up(mesh_of: MeshOf) -> None:
     assert values["cost_us"] == plan.cost_us
 
 
+@pytest.mark.slow
 def test_no_baseline_is_cheaper_than_a_plan_that_is_free(mesh_of: MeshOf) -> None:
     report = captured(mesh_of(2, 2)).solve().report(depth=None)
     for name, costs in report.baselines.items():
@@ -279,6 +293,7 @@ def test_a_graph_of_fx_is_a_model(mesh_of: MeshOf) -> None:
     assert costs[0] == costs[1]
 
 
+@pytest.mark.slow
 def test_wishes_that_contradict_are_named(mesh_of: MeshOf) -> None:
     found = captured(
         mesh_of(2, 2),

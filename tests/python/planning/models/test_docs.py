@@ -14,6 +14,7 @@ PAGE = ROOT / "docs" / "model-plans.md"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_page_does_what_it_says(
     process_group: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,6 +50,7 @@ def counted(plan: graph.ModelPlan) -> list[Any]:
     return [dict(plan.ops.unplanned), dict(plan.ops.diverged)]
 
 
+@pytest.mark.slow
 def test_every_op_of_a_step_is_recognised(mesh_of: MeshOf) -> None:
     model = Transformer()
     tokens = torch.zeros(4, 16, dtype=torch.int64)
@@ -60,6 +61,7 @@ def test_every_op_of_a_step_is_recognised(mesh_of: MeshOf) -> None:
     assert plan.mover.done == plan.volume
 
 
+@pytest.mark.slow
 def test_habits_of_models_are_recognised(mesh_of: MeshOf) -> None:
     model = Habits()
     x = torch.ones(8, 16)

@@ -29,6 +29,7 @@ def by_torch(shape: Any, mesh_shape: Any, layout: Any) -> tuple[int, ...]:
     return tuple(max(sizes) for sizes in zip(*locals_, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mesh_shape", [(4,), (2, 3), (4, 2), (2, 3, 2), (1, 8)], ids=str)
 @pytest.mark.parametrize("shape", [(16, 7), (5,), (24, 1, 13), (0, 4)], ids=str)
 def test_equal_to_torch_on_all_ranks(mesh_shape: Any, shape: Any) -> None:

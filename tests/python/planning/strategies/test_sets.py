@@ -69,6 +69,7 @@ def _unmasked(strategy: shardprop.Strategy) -> Any:
     return tuple(map(without_masks, map(known, outputs))), tuple(map(without_masks, operands))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shape"),
     [(name, shape) for name in CALLS for shape in MESHES if len(shape) < 3 or name in ON_THREE],
@@ -89,6 +90,7 @@ def test_equal_sets(name: str, shape: tuple[int, ...], strided: bool, mesh_of: A
         assert len({*ours}) == len(ours)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", [aten.add_.Tensor, aten.mul_.Tensor, aten.relu_.default], ids=str)
 def test_in_place_ops_keep_any_layout_of_what_they_write(op: Any, mesh_of: Any) -> None:
     mesh = mesh_of(2, 4)

@@ -40,6 +40,7 @@ def test_rows_of_the_present_rule_that_fail_are_told() -> None:
     assert any("S(1) -> S(1)" in line and "DOES NOT HOLD" in line for line in rest)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_an_op_of_a_file_as_json() -> None:
     code, text = _run("discovered::gated_rowscale", "--module", FILE, "--samples", FILE, "--json")
@@ -50,6 +51,7 @@ def test_an_op_of_a_file_as_json() -> None:
     assert op["ranks"] == [2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_where_calls_were_made_up_the_text_says_so() -> None:
     code, text = _run("discovered::gated_rowscale", "--module", FILE, "--time-limit", "20")

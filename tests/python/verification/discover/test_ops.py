@@ -64,6 +64,7 @@ def found(request: pytest.FixtureRequest, samples: Samples) -> Discovery:
     return discover(op, samples.calls(op), Wanted(diff=True))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_the_rule_is_found(found: Discovery) -> None:
     op = next(op for op in RULES if str(op) == found.op)
@@ -88,6 +89,7 @@ def test_rows_beyond_torch_are_partials(samples: Samples) -> None:
     assert sorted(beyond) == expected
 
 
+@pytest.mark.slow
 def test_an_op_of_a_user() -> None:
     from shardprop.verification.calls.call import Call
 

@@ -194,6 +194,7 @@ def test_calls_that_say_nothing_are_counted() -> None:
     assert report.skipped == {"random op": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["active", "torch"])
 @pytest.mark.parametrize(
     ("op", "args"),

@@ -43,6 +43,7 @@ def of_strided_shards(text: str) -> str:
     return text.replace("_S(", "S(").replace(", 2)", ")")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_hundred_mutated_rules_are_found(seed: int) -> None:
     drawn = mutations(seed)
@@ -60,6 +61,7 @@ def test_a_hundred_mutated_rules_are_found(seed: int) -> None:
     assert not missed, "\n".join([f"{len(missed)} of 100 missed:", *missed])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_rules_without_a_fault_raise_no_alarm(seed: int) -> None:
     for sound in SOUND:

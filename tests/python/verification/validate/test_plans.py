@@ -14,6 +14,7 @@ P = Partial()
 MAX = Partial("max")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(8, 12), (7, 5)], ids=str)
 @pytest.mark.parametrize("flattened", [False, True], ids=["", "flattened"])
 @pytest.mark.parametrize(
@@ -54,6 +55,7 @@ def test_a_merged_gather_of_uneven_shards_is_found_to_be_wrong() -> None:
     assert reason is not None and reason.startswith("off by ")
 
 
+@pytest.mark.slow
 def test_random_plans_are_counted_and_the_same_each_time() -> None:
     first = check_plans(count=40, seed=3)
     again = check_plans(count=40, seed=3)

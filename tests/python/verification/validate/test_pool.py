@@ -72,6 +72,7 @@ def test_no_ops_need_no_workers() -> None:
     assert list(run_all(work, [], OpReport)) == []
 
 
+@pytest.mark.slow
 def test_interruption_leaves_no_process_behind() -> None:
     program = (
         "import os, signal, sys, time\n"

@@ -41,6 +41,7 @@ def of_torch(
         return [held.get(rank, local) for rank in range(ranks)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", MESHES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_local_tensors_are_those_of_a_dtensor(
@@ -57,6 +58,7 @@ def test_local_tensors_are_those_of_a_dtensor(
             assert mine.stride() == other.stride() or not mine.numel(), placements
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", MESHES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("reduce_op", REDUCE_OPS)

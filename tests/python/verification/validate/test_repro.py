@@ -149,6 +149,7 @@ def run(text: str) -> str:
     return said.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("smallest", [False, True], ids=["as found", "smallest"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_script_fails_exactly_for_wrong_rows(case: Case, smallest: bool) -> None:

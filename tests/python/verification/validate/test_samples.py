@@ -41,6 +41,7 @@ def test_ops_have_few_small_calls_that_they_take(samples: Samples, op: Any) -> N
         assert call.results() is not None
 
 
+@pytest.mark.slow
 def test_with_every_sample_an_op_has_calls_that_functions_of_other_names_make() -> None:
     calls = Samples([aten.cumsum.default], every_sample=True).calls(aten.cumsum.default)
     assert any(call.args[1] == -1 and call.tensors[0].ndim == 1 for call in calls)

@@ -54,6 +54,7 @@ def test_rules_that_hold_end_with_0() -> None:
     assert "no unsound row" in result.stdout
 
 
+@pytest.mark.slow
 def test_torchs_rules_are_tried_too() -> None:
     result = run("mm.default", "--rule", "torch", "--json", *QUICK)
     assert result.exit_code == 0, result.output
@@ -123,6 +124,7 @@ def square_rule(op, args, kwargs):
 """
 
 
+@pytest.mark.slow
 def test_a_module_with_a_right_and_a_wrong_rule(tmp_path: Path) -> None:
     # A process of its own, for the ops and their rules would stay.
     (tmp_path / "my_ops.py").write_text(MODULE)
