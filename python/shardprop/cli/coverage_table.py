@@ -13,7 +13,7 @@ import torch
 from .. import _torch
 from .._torch import OpOverload
 from ..metadata import OpClass, class_of
-from ..model.op_traits import op_facts
+from ..model.op_traits import traits_of
 from ..propagation.route import Route, Who, route_of
 from ..rules import torch_registry
 from ..rules.rule import Origin
@@ -148,7 +148,7 @@ def coverage(begin: Callable[[str], None] = lambda _: None) -> Coverage:
 
 
 def _may_decompose(op: OpOverload) -> bool:
-    return op_facts(op).takes_tensors and _torch.has_decomposition(op)
+    return traits_of(op).takes_tensors and _torch.has_decomposition(op)
 
 
 def _covered(ops: Iterable[OpOverload]) -> Iterable[OpCoverage]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .. import _torch
 from .._torch import OpOverload
-from ..model.op_traits import op_facts
+from ..model.op_traits import traits_of
 from .admitted import ADMITTED
 from .closed_forms import ClosedForm, closed_form
 from .left_out import CHANGED_BY_AUTOCAST, LEFT_OUT
@@ -88,7 +88,7 @@ def _why_not_meta_tensors(op: OpOverload) -> str | None:
         return "the program's own fake kernel" if _torch.has_custom_fake_kernel(op) else None
     if op.namespace not in ("aten", "prims"):
         return "not one of torch's own ops"
-    if not op_facts(op).takes_tensors:
+    if not traits_of(op).takes_tensors:
         return "makes tensors from none: the fake mode treats it apart"
     if _torch.comes_apart_above(op):
         return "composite: the fake mode takes it apart"

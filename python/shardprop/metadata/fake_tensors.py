@@ -16,7 +16,7 @@ import torch
 
 from .. import _core, _torch
 from .._torch import DTensorSpec, FakeTensor, FakeTensorMode, OpSchema, TensorMeta, no_dispatch
-from ..model.op_traits import op_facts
+from ..model.op_traits import traits_of
 from ..model.question import OutputMeta
 from .results import meta_of_result
 
@@ -54,7 +54,7 @@ def output_meta(schema: OpSchema) -> OutputMeta:
     if schema.op is torch.ops.aten.equal.default:
         return None  # its answer depends on the data, which a fake tensor does not have
     with _fake_mode() as mode:
-        operands = _Operands(mode, may_share=not op_facts(schema.op).mutates)
+        operands = _Operands(mode, may_share=not traits_of(schema.op).mutates)
         args = operands.fake(schema.args_schema)
         kwargs = {name: operands.fake(value) for name, value in schema.kwargs_schema.items()}
         return meta_of_result(schema.op(*args, **kwargs))

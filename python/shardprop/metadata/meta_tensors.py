@@ -17,7 +17,7 @@ import torch
 
 from .. import _torch
 from .._torch import DTensorSpec, OpSchema, TensorMeta
-from ..model.op_traits import op_facts
+from ..model.op_traits import traits_of
 from ..model.question import OutputMeta
 from ..support.cache import BoundedMap
 from .results import meta_of_result
@@ -94,7 +94,7 @@ def _key(item: Any, floats: list[float]) -> Hashable:
 
 
 def _compute(schema: OpSchema) -> OutputMeta:
-    operands = _Operands(may_share=not op_facts(schema.op).mutates)
+    operands = _Operands(may_share=not traits_of(schema.op).mutates)
     with _torch.no_mode_dispatch(), _torch.no_torch_function():
         args = [operands.meta(arg) for arg in schema.args_schema]
         kwargs = {name: operands.meta(value) for name, value in schema.kwargs_schema.items()}

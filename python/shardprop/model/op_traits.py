@@ -11,11 +11,11 @@ import torch
 from .. import _torch
 from .._torch import ArgumentRewrites, OpOverload
 
-__all__ = ["OpFacts", "op_facts"]
+__all__ = ["OpTraits", "traits_of"]
 
 
 @dataclass(frozen=True)
-class OpFacts:
+class OpTraits:
     """Facts of one overload.
 
     Attributes:
@@ -70,10 +70,10 @@ def _first_return(returns: Sequence[torch.Argument]) -> str:
 
 
 # By address, for an overload takes half a microsecond to hash; held by the facts, it keeps its own.
-_known: dict[int, OpFacts] = {}
+_known: dict[int, OpTraits] = {}
 
 
-def op_facts(op: OpOverload) -> OpFacts:
+def traits_of(op: OpOverload) -> OpTraits:
     """The facts of an overload."""
     facts = _known.get(id(op))
     if facts is None:
@@ -84,11 +84,11 @@ def op_facts(op: OpOverload) -> OpFacts:
 _OF_LISTS = ("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")
 
 
-def _read_facts(op: OpOverload) -> OpFacts:
+def _read_facts(op: OpOverload) -> OpTraits:
     schema = _torch.function_schema(op)
     rewrites = _torch.argument_rewrites(op)
     name: str = op.name()  # type: ignore[no-untyped-call]
-    return OpFacts(
+    return OpTraits(
         op=op,
         in_place=name.split("::")[1].split(".")[0].endswith("_"),
         tensor_returns=sum(1 for r in schema.returns if "Tensor" in str(r.type)),

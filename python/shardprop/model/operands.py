@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .._torch import DTensorSpec, OpOverload, TensorMeta
-from .op_traits import op_facts
+from .op_traits import traits_of
 
 __all__ = ["Operand", "keyword_order", "operands_of"]
 
@@ -30,7 +30,7 @@ def operands_of(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) 
 
     `args` and `kwargs` have metadata in place of tensors, as a rule sees them, or specs.
     """
-    names = op_facts(op).arguments
+    names = traits_of(op).arguments
     given = [*zip(names, args, strict=False)]
     given += [(name, kwargs[name]) for name in _in_order_of_schema(names, kwargs)]
     return [operand for name, value in given for operand in _tensors(name, name, value)]
@@ -42,7 +42,7 @@ def keyword_order(op: OpOverload, kwargs: Mapping[str, Any]) -> list[int] | None
     torch counts keyword operands as they were given, a row names them in the order of the schema.
     None where the two are the same.
     """
-    wanted = _in_order_of_schema(op_facts(op).arguments, kwargs)
+    wanted = _in_order_of_schema(traits_of(op).arguments, kwargs)
     if wanted == [*kwargs]:
         return None
     counts = {name: len([*_tensors(name, name, value)]) for name, value in kwargs.items()}

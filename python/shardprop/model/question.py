@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .. import _torch
 from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, TensorMeta, has_strided
-from .op_traits import op_facts
+from .op_traits import traits_of
 from .placements import Placements
 
 __all__ = [
@@ -125,7 +125,7 @@ def staying_operands(question: Question) -> list[int]:
     torch does not look at these when it decides, so neither do we where the rule is its own.
     """
     staying = [*range(question.positional, len(question.operands))]
-    written = op_facts(question.op).written
+    written = traits_of(question.op).written
     if written:
         operand = 0
         for position, arg in enumerate(question.args):

@@ -16,7 +16,7 @@ from .._torch import (
     has_strided,
     make_spec,
 )
-from ..model.op_traits import OpFacts, op_facts
+from ..model.op_traits import OpTraits, traits_of
 from ..model.question import Choice, OutputMeta, Question, strided_flag
 from .rewrites import rewrite
 
@@ -90,7 +90,7 @@ def moves(spec: DTensorSpec, choice: Choice, index: int) -> bool:
 
 
 def _output_specs(
-    facts: OpFacts, choice: Choice, meta: OutputMeta, maker: SpecMaker
+    facts: OpTraits, choice: Choice, meta: OutputMeta, maker: SpecMaker
 ) -> DTensorSpec | tuple[DTensorSpec | None, ...] | None:
     """The output specs with their metadata, in the container that torch gives them."""
     outputs = choice.outputs
@@ -131,7 +131,7 @@ def output_sharding(schema: OpSchema, question: Question, choice: Choice) -> Out
     """
     arguments = question.operands[: question.positional]
     maker = SpecMaker(arguments, question.operands, choice.strided_is_order)
-    facts = op_facts(schema.op)
+    facts = traits_of(schema.op)
     meta = question.meta
     output = _output_specs(facts, choice, meta, maker)
     moved = any(moves(spec, choice, index) for index, spec in enumerate(arguments))

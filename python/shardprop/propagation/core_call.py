@@ -9,7 +9,7 @@ from .. import _core, _torch
 from .._core import Option, Verdict
 from .._torch import DeviceMesh, DTensorSpec, TensorMeta, make_spec
 from ..model.mesh import core_mesh
-from ..model.op_traits import OpFacts, op_facts
+from ..model.op_traits import OpTraits, traits_of
 from ..model.placements import shard_kinds
 from ..model.question import (
     Choice,
@@ -139,7 +139,7 @@ def _is_container(meta: OutputMeta) -> bool:
     return isinstance(meta, (tuple, list)) and not isinstance(meta, TensorMeta)
 
 
-def _num_outputs(question: Question, facts: OpFacts, rows: Sequence[Sequence[Any]]) -> int:
+def _num_outputs(question: Question, facts: OpTraits, rows: Sequence[Sequence[Any]]) -> int:
     """Outputs per row, as torch counts them before it looks at the rows' width."""
     meta = question.meta
     if not rows:
@@ -155,7 +155,7 @@ def _num_outputs(question: Question, facts: OpFacts, rows: Sequence[Sequence[Any
 
 
 def _fixed(
-    question: Question, rule: RowsRule, facts: OpFacts, outputs: int
+    question: Question, rule: RowsRule, facts: OpTraits, outputs: int
 ) -> list[tuple[int, DTensorSpec]] | None:
     """Cells of a row (by position) that must be what a tensor is, with that tensor."""
     fixed: list[tuple[int, DTensorSpec]] = []
@@ -181,7 +181,7 @@ def _filter(
     full_mesh_filter = rule.accepts
     if full_mesh_filter is None:
         return None
-    container = _is_container(question.meta) and op_facts(question.rule_op).first_return == "list"
+    container = _is_container(question.meta) and traits_of(question.rule_op).first_return == "list"
     # An op without outputs is not filtered; one whose list of outputs is empty is.
     if outputs == 0 and not container:
         return None
@@ -221,7 +221,7 @@ def options(question: Question, rule: RowsRule) -> int:
     bits = _KEEP_ABSENT if _torch.IS_215_OR_LATER else 0
     if _torch.forces_graph_plan():
         bits |= _FORCE_GRAPH
-    if rule.keeps_written_in_place and op_facts(question.op).in_place:
+    if rule.keeps_written_in_place and traits_of(question.op).in_place:
         bits |= _IN_PLACE
     if rule.allow_uneven_sharding:
         bits |= _ALLOW_UNEVEN
@@ -269,7 +269,7 @@ def prepare(
     mesh = question.mesh if seen.mesh is None else seen.mesh
     if mesh is None:
         raise _core.Unsupported("op without a mesh")
-    facts = op_facts(question.rule_op)
+    facts = traits_of(question.rule_op)
     if rows is None:
         rows = seen.rows()
     outputs = rule.outputs

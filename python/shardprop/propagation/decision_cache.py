@@ -3,8 +3,8 @@
 With lengths that change from step to step every op is a miss in torch's cache, though nothing about
 its decision changes. So what is held here has no sizes in its key. The first question of a kind is
 only noted. The second says that sizes do change: then it is found out what the rule function reads
-of them (see seen.py) and between which sizes the core's choice stays what it is (`_core.region`),
-and from then on the answer is looked up.
+of them (see size_probe.py) and between which sizes the core's choice stays what it is
+(`_core.region`), and from then on the answer is looked up.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _outline(question: Question) -> object:
 
 
 class HeldDecisions:
-    """Answers questions as `engine.choose` does, from what is held where that is the answer."""
+    """Answers questions as `core_call.choose` does, from what is held where that is the answer."""
 
     def __init__(self) -> None:
         self._rows: BoundedMap[_RowsOfRule] = BoundedMap("rows of rules", _KINDS_HELD)
@@ -105,13 +105,13 @@ class HeldDecisions:
         self._decisions.clear()
 
     def choose(self, question: Question, rule: RowsRule, at_its_price: bool = False) -> Choice:
-        """`engine.choose`; costs are those of the sizes that were decided for.
+        """`core_call.choose`; costs are those of the sizes that were decided for.
 
         `at_its_price`: a choice that moves something is not looked up, so that costs are those of
         the question.
 
         Raises:
-            As `engine.choose` does.
+            As `core_call.choose` does.
         """
         if not rule.has_fixed_code or _torch.in_local_tensor_mode():
             return choose(question, rule)

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpSchema, OutputSharding
-from ..model.op_traits import op_facts
+from ..model.op_traits import traits_of
 from ..model.placements import Placements
 from ..model.question import Choice, OutputMeta, Placed, Question
 from ..rules.rule import Rule
@@ -32,7 +32,7 @@ def is_tensor_list(
 
 def is_list_op(schema: OpSchema) -> bool:
     """Does torch decide it element by element?"""
-    return op_facts(schema.op).is_list_op and any(map(is_tensor_list, schema.args_schema))
+    return traits_of(schema.op).is_list_op and any(map(is_tensor_list, schema.args_schema))
 
 
 class Elements:

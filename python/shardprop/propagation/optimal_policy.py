@@ -57,7 +57,7 @@ class OptimalPolicy:
         Raises:
             ShardpropError: no strategy fits the memory limit; or the policy is strict, and the core
                 does not handle this.
-            Exception: as `engine.choose` does.
+            Exception: as `core_call.choose` does.
         """
         cheapest = self._cheapest(question, rule)
         if isinstance(cheapest, Chosen):

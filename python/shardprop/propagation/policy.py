@@ -55,13 +55,13 @@ class Policy(Protocol):
         """The same, with errors where it would leave an answer to another policy."""
 
     def choose(self, question: Question, rule: RowsRule) -> Choice:
-        """The choice among the rows of a rule; raises what `engine.choose` raises."""
+        """The choice among the rows of a rule; raises what `core_call.choose` raises."""
 
     def choose_at_its_price(self, question: Question, rule: RowsRule) -> Choice:
         """`choose`, its costs being those of the sizes of this very question."""
 
     def prepare(self, question: Question, rule: RowsRule) -> Prepared:
-        """The question as the core is asked; see `engine.prepare` for what it raises."""
+        """The question as the core is asked; see `core_call.prepare` for what it raises."""
 
     def chosen(self, question: Question, rule: RowsRule) -> Chosen:
         """`choose`, counted nowhere and looked up nowhere, so that the costs are those of these

@@ -8,7 +8,7 @@ from typing import Any
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpSchema, Shard, TensorMeta, is_shard
 from ..model.mesh import core_mesh
-from ..model.op_traits import op_facts
+from ..model.op_traits import traits_of
 
 __all__ = ["rewrite"]
 
@@ -27,7 +27,7 @@ def rewrite(
     Raises:
         _core.Unsupported: a shape argument beside several outputs; torch words that error.
     """
-    rewrites = op_facts(schema.op).rewrites
+    rewrites = traits_of(schema.op).rewrites
     rewritten: OpSchema | None = None
     if rewrites.shape is not None:
         if not isinstance(output, DTensorSpec) or not isinstance(meta, TensorMeta):

@@ -9,7 +9,7 @@ from typing import Any
 from .. import _core, _torch
 from .._torch import OpOverload, OpSchema, TensorMeta
 from ..errors import ShardpropError
-from ..model.op_traits import op_facts
+from ..model.op_traits import traits_of
 from ..model.operands import keyword_order, operands_of
 from ..model.question import NoStrategyError, OutputMeta, question_of, staying_operands
 from .notation.rule_text import Notation
@@ -129,7 +129,7 @@ class RegisteredRule(_torch.SingleDimStrategyInfo, EntryRule):
 
         Fewer rows are safe: they are what the op allows, not what it needs.
         """
-        facts = op_facts(op)
+        facts = traits_of(op)
         outputs = None if facts.any_list_return else facts.tensor_returns
         try:
             rows = self._checked(op, args, kwargs, outputs, None)
@@ -172,7 +172,7 @@ class RegisteredRule(_torch.SingleDimStrategyInfo, EntryRule):
         """What the function is told of the outputs, if it takes that."""
         if not self._takes_outputs or metas is None:
             return None
-        return [metas] if op_facts(op).any_list_return else metas
+        return [metas] if traits_of(op).any_list_return else metas
 
 
 def _without_absent(row: Sequence[Any], present: Sequence[bool]) -> list[Any]:
@@ -197,7 +197,7 @@ def _metas_of(meta: Any) -> Sequence[TensorMeta | None] | None:
 
 
 def _outputs_of(op: OpOverload, metas: Sequence[TensorMeta | None] | None) -> int:
-    facts = op_facts(op)
+    facts = traits_of(op)
     if facts.any_list_return and metas is not None:
         return len(metas)
     return facts.tensor_returns

@@ -8,7 +8,7 @@ from typing import Any
 from .. import _torch
 from .._torch import OpOverload, OpOverloadPacket, RuntimeSchemaInfo
 from ..errors import ShardpropError
-from ..model.op_traits import op_facts
+from ..model.op_traits import traits_of
 from ..support.folder import IN_FOLDER
 from . import torch_registry
 from .places import unwrapped
@@ -56,7 +56,7 @@ def check_op(op: OpOverload) -> None:
     Raises:
         ShardpropError: not so; the message says what to do.
     """
-    facts = op_facts(op)
+    facts = traits_of(op)
     if not facts.takes_tensors:
         raise ShardpropError(
             f"{op}: Expected an op that takes tensors, got {_torch.function_schema(op)}."

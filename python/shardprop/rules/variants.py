@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .._torch import OpOverload, ShardingPlaceholder, function_schema
-from ..model.op_traits import op_facts
+from ..model.op_traits import traits_of
 from ..model.operands import operands_of
 from .registered import RuleFunction
 from .row_check import check_rows
@@ -117,7 +117,7 @@ def _out_rows(
     args = args[: len(function_schema(op).arguments)]
     kwargs = {name: value for name, value in kwargs.items() if name not in variant.written}
     rows = rule(op, args, kwargs)
-    outputs = op_facts(op).tensor_returns
+    outputs = traits_of(op).tensor_returns
     check_rows(op, rows, operands_of(op, args, kwargs), outputs)
     made: list[list[Any]] = []
     for row in rows:

@@ -17,7 +17,7 @@ import shardprop
 from shardprop import ShardpropError, _torch
 from shardprop.inspection.explanation.explaining import explain_schema
 from shardprop.inspection.explanation.model import DecisionExplanation
-from shardprop.model.op_traits import op_facts
+from shardprop.model.op_traits import traits_of
 from shardprop.model.operands import operands_of
 from shardprop.planning.strategies.table import Strategies, Strategy
 from shardprop.propagation import observers
@@ -245,7 +245,7 @@ def _of_strategies(
     schema: OpSchema, told: Decision, listed: Strategies
 ) -> Iterator[tuple[str, object, object]]:
     """The decision is one of the strategies, and is priced as it is; of a list op each element."""
-    if not op_facts(schema.op).returns_tensors:
+    if not traits_of(schema.op).returns_tensors:
         parts = [_Part(listed, (), told.operands)]
     else:
         parts = [_Part(listed, told.outputs, told.operands)]
@@ -299,7 +299,7 @@ class _Part(NamedTuple):
 
 def _parts(schema: OpSchema, told: Decision, elements: Sequence[Strategies]) -> Iterator[_Part]:
     """What was decided of each element."""
-    returns = len(told.outputs) // len(elements) if op_facts(schema.op).returns_tensors else 0
+    returns = len(told.outputs) // len(elements) if traits_of(schema.op).returns_tensors else 0
     values = (*schema.args_schema, *schema.kwargs_schema.values())
     for index, strategies in enumerate(elements):
         operands: list[Any] = []

@@ -62,7 +62,7 @@ class ExplainedQuestion:
         return self.question.operands
 
     def prepare(self, rule: RowsRule) -> Prepared:
-        """The question as the core is asked; see `engine.prepare` for what it raises."""
+        """The question as the core is asked; see `core_call.prepare` for what it raises."""
         return self.policy.prepare(self.question, rule)
 
     def decide(self) -> Chosen:
@@ -71,7 +71,7 @@ class ExplainedQuestion:
 
         Raises:
             ShardpropError: policy ``"optimal"`` has no answer, and leaves nothing to torch.
-            Exception: as `engine.choose` does.
+            Exception: as `core_call.choose` does.
         """
         chooser = Afresh(self.policy)
         self.rule.choose(self.question, chooser)

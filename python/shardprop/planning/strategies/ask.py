@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ... import _core, _torch
 from ..._torch import DeviceMesh, OpOverload, TensorMeta
 from ...errors import ShardpropError
-from ...model.op_traits import op_facts
+from ...model.op_traits import traits_of
 from ...model.question import OutputMeta
 from ...propagation.list_ops import is_tensor_list
 from ...propagation.op_call import placed_arguments
@@ -83,7 +83,7 @@ def strategies(
     request = _Request(op, mesh, pricer_of(prices), strided, table)
     # As torch's dispatcher asks: a decomposition comes apart otherwise from outside.
     with uncounted(), _torch.as_dispatched():
-        if op_facts(op).is_list_op and any(is_tensor_list(arg, TENSORS) for arg in args):
+        if traits_of(op).is_list_op and any(is_tensor_list(arg, TENSORS) for arg in args):
             return _of_list(request, args, kwargs, sources)
         return _of_op(request, args, kwargs, sources)
 

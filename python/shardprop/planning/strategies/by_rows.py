@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import _core
 from ..._torch import DTensorSpec, TensorMeta
-from ...model.op_traits import op_facts
+from ...model.op_traits import traits_of
 from ...model.placements import Placements
 from ...model.question import OutputMeta, Question
 from ...propagation.core_call import Arguments, prepare
@@ -24,7 +24,7 @@ def expand_rows(
     """Every strategy that torch's expansion keeps for some of the sources.
 
     Raises:
-        _core.Unsupported, _core.RuleError: as `engine.prepare` does.
+        _core.Unsupported, _core.RuleError: as `core_call.prepare` does.
         Exception: what the rule function raises.
     """
     question = given.question(rule)
@@ -54,7 +54,7 @@ def _without_absent(rows: Sequence[Any], meta: OutputMeta) -> Sequence[Any]:
 
 def _written(question: Question, rule: RowsRule, outputs: int) -> list[tuple[int, int]]:
     """Outputs that are written into operands, and so are placed like them: (output, operand)."""
-    facts = op_facts(question.op)
+    facts = traits_of(question.op)
     pairs: list[tuple[int, int]] = []
     if facts.in_place and outputs and rule.keeps_written_in_place:
         pairs.append((0, 0))

@@ -17,7 +17,7 @@ from ..._torch import (
     StridedShard,
     TensorMeta,
 )
-from ...model.op_traits import op_facts
+from ...model.op_traits import traits_of
 from ...model.question import Choice, OutputMeta, question_of
 from ...rules import torch_registry
 from ...rules.rule import DecompositionRule, Rows, RowsRule, rule_of_entry
@@ -87,7 +87,7 @@ class ByRows:
     """
 
     def __init__(self, program: Program, call: Call, mesh: DeviceMesh) -> None:
-        if op_facts(call.op).is_list_op:
+        if traits_of(call.op).is_list_op:
             raise NotPlain
         pytree = torch_registry.looks_into_lists(call.op)
         self._positional = _operands(call.args, pytree)
@@ -101,7 +101,7 @@ class ByRows:
         self.rule = None if entry is None else _RowsOnce(rule_of_entry(entry))
         self._table: RowTable | None = None
         # torch's rewrites of arguments may fail, so they have to be made.
-        self._rewritten = op_facts(call.op).rewrites_arguments
+        self._rewritten = traits_of(call.op).rewrites_arguments
 
     def from_table(self, layouts: dict[int, DimLayout]) -> tuple[DimLayouts | None] | None:
         """The outputs' layouts (None if an input has to move), if a look into the rows tells."""
@@ -122,7 +122,7 @@ class ByRows:
     def from_engine(
         self, schema: OpSchema, layouts: dict[int, DimLayout], rule: _RowsOnce | DecompositionRule
     ) -> DimLayouts | None:
-        """The outputs' layouts by the engine's choice among the rows; None if an input moves.
+        """The outputs' layouts by the core's choice among the rows; None if an input moves.
 
         Raises:
             NotPlain: an input has a shard of a tensor dim that it does not have.
@@ -170,7 +170,7 @@ def _operands(items: Iterable[Any], pytree: bool) -> tuple[int, ...]:
 
 def _layouts(call: Call, outputs: Outputs) -> DimLayouts:
     """What torch hangs on the tensors that are returned, for one placement (or several)."""
-    facts = op_facts(call.op)
+    facts = traits_of(call.op)
     if not outputs or not facts.returns_tensors:
         return (None,) * len(call.outputs)
     if len(outputs) == 1 and facts.returns_tuple:

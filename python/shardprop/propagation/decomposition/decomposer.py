@@ -18,7 +18,7 @@ from ..._torch import (
     Shard,
     StridedShard,
 )
-from ...model.op_traits import op_facts
+from ...model.op_traits import traits_of
 from ...model.question import OutputMeta
 from ...rules import torch_registry
 from ...rules.rule import Chooser, DecompositionRule
@@ -239,7 +239,7 @@ def _right_everywhere(asked: _Decomposed, passed: Sequence[Passed]) -> list[Pass
     op, decomposition, template, program = asked
     if is_random(program):
         raise Declined("random numbers in an op that torch refuses")
-    rewritten = op_facts(op).rewrites_arguments
+    rewritten = traits_of(op).rewrites_arguments
     mesh = _torch.decomposition_mesh(template.specs[0].mesh.device_type)
 
     def retrace(shapes: Sequence[torch.Size]) -> Program:
@@ -259,6 +259,6 @@ def _rows_of(asked: _Decomposed, passed: Sequence[Passed], beyond_torch: bool) -
         rows.append([layout.placement for layout in row if layout is not None])
     if not any(all(type(p) is Replicate for p in row) for row in rows):
         raise Declined("the decomposition does not pass with all operands replicated")
-    if len(op_facts(asked.op).out_arguments) > len(program.results):
+    if len(traits_of(asked.op).out_arguments) > len(program.results):
         raise Declined("out= arguments that the decomposition does not return")
     return DecompositionRule(rows, len(program.results), refused_by_torch=beyond_torch)

@@ -27,7 +27,7 @@ from typing import Any
 import torch
 
 from ..._torch import OpOverload, Partial, Placement, Shard, StridedShard, TensorMeta
-from ...model.op_traits import op_facts
+from ...model.op_traits import traits_of
 from .by_rows import DimLayout
 from .program import Call, Declined, Program
 
@@ -150,7 +150,7 @@ def _same_call(here: Call, there: Call) -> bool:
     if here.op is not there.op or here.outputs != there.outputs:
         return False
     # Sizes that DTensor itself makes local; that they come out right shows in the outputs' shapes.
-    local = set(op_facts(here.op).rewrites.positions)
+    local = set(traits_of(here.op).rewrites.positions)
     if len(here.args) != len(there.args):
         return False
     pairs = [

@@ -3,8 +3,8 @@
 Inside a decomposition nothing may move, so of a whole decision only this is wanted: is there a row
 with just these inputs, and what are its outputs? torch prefers a strategy that moves nothing to any
 other, and of several such the last. On one mesh dim of size 1 no price and little of torch's
-filters can bear on that, so it is one look into a table in place of a question to the engine. What
-else could bear on it is left to the engine: strided shards, opaque placements, keyword operands,
+filters can bear on that, so it is one look into a table in place of a question to the core. What
+else could bear on it is left to the core: strided shards, opaque placements, keyword operands,
 filters over whole strategies, and the all-Replicate row that torch adds.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from ... import _torch
 from ..._torch import OpOverload, Partial, Placement, Replicate, Shard, ShardingPlaceholder
-from ...model.op_traits import op_facts
+from ...model.op_traits import traits_of
 from ...rules.rule import RowsRule
 
 __all__ = ["RowTable"]
@@ -50,7 +50,7 @@ class RowTable:
             all(type(cell) in _CELLS for row in rows for cell in row) and rule.accepts is None
         )
         self._shapes = shapes
-        self._in_place = op_facts(op).in_place
+        self._in_place = traits_of(op).in_place
         self._allow_uneven = rule.allow_uneven_sharding
         # Placeholders become shards only where an operand has one.
         self._plain: dict[Inputs, Outputs] = {}

@@ -9,7 +9,7 @@ import torch
 
 from ... import _torch
 from ..._torch import OpOverload
-from ...model.op_traits import op_facts
+from ...model.op_traits import traits_of
 from ..calls.call import Call
 from .partials import Untestable
 
@@ -78,7 +78,7 @@ class Executable:
         self._written_by_alias = {
             alias: arguments.get(name, []) for name, aliases in written.items() for alias in aliases
         }
-        self._rewrites = op_facts(call.op).rewrites
+        self._rewrites = traits_of(call.op).rewrites
 
     def _without_tensors(self, value: Any) -> Any:
         """An argument with a slot for each tensor, which becomes an operand."""

@@ -22,7 +22,7 @@ from ..._torch import (
     is_shard,
     make_spec,
 )
-from ...model.op_traits import op_facts
+from ...model.op_traits import traits_of
 from ...propagation.propagator import propagate_sharding
 from ...propagation.route import Who, route_of
 from ...rules import torch_registry
@@ -104,7 +104,7 @@ class Claimant:
         self._expected = expected.outputs
         self._asks: dict[Row, list[_Ask]] = {}
         self._origins: dict[Row, str] = {}
-        self._rule = None if op_facts(executable.call.op).is_list_op else self._listing_rule()
+        self._rule = None if traits_of(executable.call.op).is_list_op else self._listing_rule()
 
     def _listing_rule(self) -> RowsRule | None:
         """The rule that lists its rows, if the op has one of those."""
