@@ -5,8 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from . import renamed
-from .support.picture import Drawer as _Drawer
-from .support.picture import draw_with as _draw_with
+from .support.drawing import draw_with as _draw_with
 from .version import __version__ as __version__
 
 __all__ = [
@@ -88,6 +87,7 @@ if TYPE_CHECKING:
         unregister,
     )
     from .support.build_info import build_config
+    from .support.drawing import Drawer as _Drawer
     from .support.stats import Stats
 else:
     # Where each name is: loaded when it is first asked for, so that a program loads what it uses.
@@ -141,7 +141,7 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
-def _drawer() -> _Drawer:
+def _drawer() -> "_Drawer":
     """What `Layout.plot` and `Plan.plot` draw with."""
     from .inspection import report
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._torch import Placement
-from ..support.picture import Picture, drawer
+from ..support.drawing import drawer
+from ..support.picture import Picture
 
 __all__ = ["Layout", "Step"]
 

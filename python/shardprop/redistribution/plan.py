@@ -12,7 +12,8 @@ from .._torch import DTensor, DTensorSpec
 from ..cost.cost_model import COLLECTIVES
 from ..errors import ShardpropError
 from ..model.plan_steps import Step
-from ..support.picture import Picture, drawer
+from ..support.drawing import drawer
+from ..support.picture import Picture
 from .execution import local_shape, run
 from .hook import plan_text
 

@@ -1,20 +1,14 @@
-"""A picture, and the hook by which layouts and plans are drawn.
-
-Layouts and plans are defined below the code that draws them. So the top package registers that code
-once (`draw_with`), and their `plot` methods look it up when they are called (`drawer`).
-"""
+"""A picture."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
 
 from ..errors import ShardpropError
 
-__all__ = ["Drawer", "Picture", "draw_with", "drawer"]
+__all__ = ["Picture"]
 
 
 @dataclass(frozen=True)
@@ -43,35 +37,3 @@ class Picture:
 
     def _repr_svg_(self) -> str:
         return self.svg
-
-
-class Drawer(Protocol):
-    """Draws layouts (`model.plan_steps.Layout`) and plans (`redistribution.plan.Plan`)."""
-
-    def draw_layout(
-        self,
-        layout: Any,
-        shape: Sequence[int],
-        mesh_shape: Sequence[int],
-        mesh_dim_names: Sequence[str] | None,
-        dims: Sequence[int] | None,
-    ) -> Picture:
-        """Which rank holds which block of a tensor."""
-
-    def plot_plan(self, plan: Any, *, dims: Sequence[int] | None = None) -> Picture:
-        """The layouts that a plan passes through, with the steps between them."""
-
-
-_load: Callable[[], Drawer] | None = None
-
-
-def draw_with(load: Callable[[], Drawer]) -> None:
-    """Register what draws: `load` returns it, and is called for each picture."""
-    global _load
-    _load = load
-
-
-def drawer() -> Drawer:
-    """What draws, as registered."""
-    assert _load is not None, "shardprop/__init__.py registers it"
-    return _load()

@@ -105,7 +105,7 @@ def walk(
     Args:
         program: The decomposition.
         options: Per operand the placements to try.
-        outputs: DimLayouts of a call's outputs for layouts of its inputs; None if one has to move.
+        outputs: Layouts of a call's outputs for layouts of its inputs; None if one has to move.
         in_order: Ask `outputs` in the order in which torch does, which costs some pruning.
 
     Raises:
