@@ -40,7 +40,7 @@ class OptimalPolicy:
         planner: ExactPlanner,
         otherwise: TorchPolicy,
         recorder: Recorder,
-        strict: bool = False,
+        strict: bool,
     ) -> None:
         self.planner = planner
         self._otherwise = otherwise

@@ -17,6 +17,7 @@ from shardprop import ShardpropError, _torch
 from shardprop.cost.topology import load_topology
 from shardprop.propagation.policy_settings import exact_planner, forget_planners, planner_for_plans
 from shardprop.redistribution.mesh_cost_models import MeshModels
+from shardprop.redistribution.optimal_planner import ExactPlanner
 from shardprop.support.cache import stats_of_maps
 
 from ..specs import R, S, spec_of
@@ -55,6 +56,15 @@ def test_a_model_is_made_once_until_the_groups_change() -> None:
     assert held.of(mesh) is first and not held.outdated
     mesh._flatten()
     assert held.of(mesh) is not first and held.outdated
+
+
+def test_a_plan_is_searched_for_once_until_the_groups_change() -> None:
+    mesh, planner = fresh_mesh(2, 2), ExactPlanner(load_topology(TOPOLOGY))
+    move = spec_of(mesh, (8, 8), [S(0), S(0)]), spec_of(mesh, (8, 8), [R, R])
+    first = planner.steps(*move)
+    assert planner.steps(*move) is first
+    mesh._flatten()
+    assert planner.steps(*move) is not first
 
 
 def test_a_switch_of_merging_counts_where_there_is_something_to_merge() -> None:

@@ -79,6 +79,15 @@ def test_the_limit_that_is_enabled_is_named_by_plan() -> None:
         shardprop.plan(*ends, topology=lambda *_: 1e300)
 
 
+def test_a_limit_of_ones_own_leaves_the_topology_that_is_enabled() -> None:
+    mesh = fresh_mesh(4)
+    ends = spec_of(mesh, (64, 64), [S(0)]), spec_of(mesh, (64, 64), [R])
+    with shardprop.enabled(policy="optimal", topology=lambda *_: 7.0):
+        assert shardprop.plan(*ends, memory_limit=1e9).cost_us == pytest.approx(7.0)
+        other = shardprop.plan(*ends, topology=lambda *_: 9.0, memory_limit=1e9)
+        assert other.cost_us == pytest.approx(9.0)
+
+
 def test_what_has_no_plan_is_left_to_torch_and_counted_or_refused() -> None:
     x = dtensor(fresh_mesh(4), (16, 64), [S(0)])
     slow = {"policy": "optimal", "topology": lambda *_: 1e300}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,12 +18,16 @@ from torch.distributed.tensor._ops.single_dim_strategy import register_single_di
 
 import shardprop
 from shardprop import _torch
+from shardprop.metadata import output_meta
+from shardprop.propagation.core_call import choose
+from shardprop.propagation.decision_cache import HeldDecisions
 from shardprop.propagation.propagator import torch_planner
 from shardprop.rules import torch_registry
+from shardprop.rules.row_rule import RowRule
 from shardprop.support.cache import BoundedMap
 
 from ..narrow import known
-from ..specs import R, S, spec_of
+from ..specs import P, R, S, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
 aten = torch.ops.aten
@@ -125,6 +130,25 @@ def test_answers_are_looked_up_from_the_third_size_on(
         assert equal_to_torch(aten.mm.default, x, weight)
     assert searched == 2
     assert shardprop.stats().caches["decisions"].entries == 1
+
+
+def test_rows_hold_for_the_floats_that_the_rule_has_read(mesh_of: MeshOf) -> None:
+    held, op = HeldDecisions(), aten.add.Tensor
+
+    def rows(op: Any, args: Any, kwargs: Any) -> Any:
+        by_rank = args[0].shape[0] > 8 and kwargs["alpha"] < 2.0
+        return [[P, P, P] if by_rank else [R, R, R]]
+
+    rule, choices = RowRule(rows), set()
+    # The first answer holds for its very sizes and floats, the others for what the rule has read.
+    for size, alpha in itertools.product((16, 32, 64, 4, 2), (1.0, 3.0, 1.5)):
+        spec = spec_of(mesh_of(4), (size, 16), [P])
+        schema = torch_registry.op_schema(op, (spec, spec), {"alpha": alpha})
+        question = rule.question(schema, output_meta(schema))
+        choice = held.choose(question, rule)
+        assert choice.outputs == choose(question, rule).outputs, (size, alpha)
+        choices.add(choice.outputs)
+    assert len(choices) == 2
 
 
 @pytest.mark.parametrize("call", [lambda x: x.unbind(0), lambda x: x.split_with_sizes([], 0)])

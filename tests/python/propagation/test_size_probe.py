@@ -22,6 +22,7 @@ from ..parity.cases import draw_op
 from ..parity.mix import DEFAULT
 from ..parity.op_choice import pick_op
 from ..parity.registry import Rule
+from ..specs import meta_of
 from ..symbolic import Symbols
 
 aten = torch.ops.aten
@@ -199,3 +200,23 @@ def test_floats_are_noted() -> None:
     assert args[1][0] + 1 == 2.0
     assert reads.floats
     assert isinstance(kwargs["scale"], float)
+
+
+@pytest.mark.parametrize("sizes", [(2, 5), (5, 2), (3, 3)], ids=str)
+def test_sizes_that_were_compared_keep_their_order(sizes: tuple[int, int]) -> None:
+    def order(pair: tuple[int, int]) -> int:
+        return (pair[0] > pair[1]) - (pair[0] < pair[1])
+
+    reads = Reads()
+    (first, second), _ = watched([meta_of((size, 7)) for size in sizes], {}, reads)
+    assert (first.shape[0] < second.shape[0]) == (order(sizes) < 0)
+    for other in ((1, 9), (9, 1), (4, 4)):
+        held = reads.hold([(size, 7) for size in other])
+        assert held == (order(other) == order(sizes)), other
+
+
+def test_a_size_that_was_compared_with_a_number_stays_on_its_side() -> None:
+    reads = Reads()
+    (first,), _ = watched([meta_of((5, 7))], {}, reads)
+    assert first.shape[0] > 4
+    assert [reads.hold([(size, 1)]) for size in (4, 5, 100)] == [False, True, True]

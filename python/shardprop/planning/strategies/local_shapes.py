@@ -40,13 +40,9 @@ def largest_shard(
 
 
 def _chunks(size: int, ranks: int) -> set[int]:
-    """The different sizes that ``torch.chunk`` leaves the ranks with."""
+    """Sizes that ``torch.chunk`` leaves the ranks with, all that are not 0."""
     full = -(-size // ranks)
-    if full == 0:
-        return {0}
-    whole, rest = divmod(size, full)
-    sizes = {full, rest} if rest else {full}
-    return sizes | {0} if whole + bool(rest) < ranks else sizes
+    return {full, size % full} if full else {0}
 
 
 def _strided(size: int, ranks: int, factor: int) -> set[int]:

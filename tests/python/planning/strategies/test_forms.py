@@ -29,6 +29,18 @@ def test_every_plain_layout_is_a_source_where_nothing_is_said(mesh_of: Any) -> N
     assert [found.layouts[i] for i in found.sources[0]] == plain
 
 
+def test_a_list_op_has_the_strategies_of_its_first_element_and_of_each(mesh_of: Any) -> None:
+    shapes = (8, 8), (4, 8, 2), (8, 8)
+    args = ([meta_of(shape) for shape in shapes],)
+    found = shardprop.strategies(aten._foreach_abs.default, args, mesh=mesh_of(2, 4))
+    alone = [
+        shardprop.strategies(aten.abs.default, (meta_of(s),), mesh=mesh_of(2, 4)) for s in shapes
+    ]
+    assert [len(each) for each in found.elements] == [len(each) for each in alone]
+    assert len(found) == len(alone[0]) != len(alone[1])
+    assert found.operand_metas == alone[0].operand_metas
+
+
 def test_forms_of_tensors(mesh_of: Any) -> None:
     mesh, meta = mesh_of(2, 4), meta_of((8, 8))
     with FakeTensorMode():

@@ -29,6 +29,25 @@ def by_torch(shape: Any, mesh_shape: Any, layout: Any) -> tuple[int, ...]:
     return tuple(max(sizes) for sizes in zip(*locals_, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("layout", "size", "largest"),
+    [
+        ((S(0), R), 7, 4),
+        ((S(0), S(0)), 7, 2),
+        # Of 4 rows in pieces of 2, 2 and 0, a rank has 1 of each; of 3 in pieces of 1 it has all.
+        ((S(0), _StridedShard(0, split_factor=3)), 7, 3),
+        ((R, _StridedShard(0, split_factor=3)), 4, 2),
+        ((R, _StridedShard(0, split_factor=2)), 10, 4),
+        ((S(0), _StridedShard(0, split_factor=2)), 0, 0),
+    ],
+    ids=str,
+)
+def test_the_largest_shard_is_not_always_that_of_the_largest_piece(
+    layout: Any, size: int, largest: int
+) -> None:
+    assert largest_shard((size,), (2, 3), layout) == by_torch((size,), (2, 3), layout) == (largest,)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mesh_shape", [(4,), (2, 3), (4, 2), (2, 3, 2), (1, 8)], ids=str)
 @pytest.mark.parametrize("shape", [(16, 7), (5,), (24, 1, 13), (0, 4)], ids=str)
