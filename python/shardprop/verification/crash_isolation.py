@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pickle
 import signal
@@ -23,7 +24,7 @@ class Lost(Exception):
     """The process came to no result; the text says how it ended."""
 
 
-def apart(work: Callable[[], T], deadline: float | None = None) -> T:
+def apart(work: Callable[[], T], deadline: float = math.inf) -> T:
     """What `work` returns, run in a forked process; it has to be picklable.
 
     The process is ended some seconds after `deadline`, a time as of ``time.monotonic``.
@@ -37,13 +38,13 @@ def apart(work: Callable[[], T], deadline: float | None = None) -> T:
     return found[0]
 
 
-def last_apart(steps: Callable[[], Iterator[T]], deadline: float | None = None) -> T | None:
+def last_apart(steps: Callable[[], Iterator[T]], deadline: float = math.inf) -> T | None:
     """The last of `steps`, taken in a forked process: as far as it came, if it came to anything."""
     found, _ = _run(steps, deadline)
     return found[-1] if found else None
 
 
-def _run(steps: Callable[[], Iterator[T]], deadline: float | None) -> tuple[list[T], str | None]:
+def _run(steps: Callable[[], Iterator[T]], deadline: float) -> tuple[list[T], str | None]:
     """What the steps made in a forked process, and how that ended if not well."""
     source, sink = os.pipe()
     with warnings.catch_warnings():
@@ -65,12 +66,12 @@ def _run(steps: Callable[[], Iterator[T]], deadline: float | None) -> tuple[list
     return found, None
 
 
-def _work_and_exit(steps: Callable[[], Iterator[T]], sink: int, deadline: float | None) -> None:
+def _work_and_exit(steps: Callable[[], Iterator[T]], sink: int, deadline: float) -> None:
     """Never returns: what the process was about before is the parent's."""
     code = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        if deadline is not None:
+        if deadline < math.inf:
             signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 0) + _GRACE)
         with os.fdopen(sink, "wb") as pipe:
             for step in steps():

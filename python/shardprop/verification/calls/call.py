@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
 from ... import _torch
 from ..._torch import OpOverload
 
-__all__ = ["MADE_UP", "Call", "map_tensors", "tensors_in"]
+__all__ = ["MADE_UP", "Call", "tensors_in"]
 
 # How the origin of a call begins that was filled in from the op's schema.
 MADE_UP = "made up"
-
-Value = TypeVar("Value")
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
     """The tensors in tuples, lists and dicts."""
     return [leaf for leaf in _torch.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
-
-
-def map_tensors(change: Callable[[torch.Tensor], Any], value: Value) -> Value:
-    """The same tuples, lists and dicts with something else in the place of each tensor."""
-    leaves, spec = _torch.tree_flatten(value)
-    changed = [change(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-    made: Value = _torch.tree_unflatten(changed, spec)
-    return made
 
 
 @dataclass(frozen=True)
@@ -59,10 +49,22 @@ class Call:
         """The operands in the order of a rule's row: of `args`, then of `kwargs`, lists walked."""
         return tensors_in((self.args, self.kwargs))
 
+    def with_arguments(self, change: Callable[[Any], Any]) -> Call:
+        """The call with another value for each argument."""
+        kwargs = {name: change(value) for name, value in self.kwargs.items()}
+        return replace(self, args=tuple(map(change, self.args)), kwargs=kwargs)
+
     def with_tensors(self, change: Callable[[torch.Tensor], Any], note: str = "") -> Call:
         """The call on other tensors, with a note on that behind its origin."""
-        args, kwargs = map_tensors(change, (self.args, self.kwargs))
+        leaves, spec = _torch.tree_flatten((self.args, self.kwargs))
+        changed = [change(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        args, kwargs = _torch.tree_unflatten(changed, spec)
         return replace(self, args=args, kwargs=kwargs, origin=self.origin + note)
+
+    def on(self, operands: Iterable[Any]) -> Call:
+        """The call with these in the places of its tensors, in their order."""
+        rest = iter(operands)
+        return self.with_tensors(lambda _: next(rest))
 
     def results(self) -> list[torch.Tensor] | None:
         """What the op returns, run on copies; None if it raises.

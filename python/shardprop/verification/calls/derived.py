@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..._torch import OpOverload, function_schema
+from ...model.op_traits import traits_of
 from .call import Call
 
 __all__ = ["derived", "functional_of"]
@@ -30,7 +31,7 @@ def functional_of(op: OpOverload) -> OpOverload | None:
 
 def derived(op: OpOverload, calls: Iterable[Call]) -> Iterator[Call]:
     """The calls of `op` with the arguments of `calls`, which are of its functional op."""
-    outs = [argument.name for argument in function_schema(op).arguments if argument.is_out]
+    outs = traits_of(op).out_arguments
     for call in calls:
         kwargs = dict(call.kwargs)
         if outs:

@@ -11,7 +11,7 @@ import itertools
 import random
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
@@ -79,14 +79,12 @@ def _forms(op: OpOverload) -> set[str]:
     name: str = _torch.function_schema(op).name.partition("::")[2]
     forms = {name}
     while True:
-        more = {form[: m.start()] + form[m.end() :] for form in forms for m in _matches(form)}
+        more = {
+            form[: m.start()] + form[m.end() :] for form in forms for m in _AROUND.finditer(form)
+        }
         if more <= forms:
             return forms - {""}
         forms |= more
-
-
-def _matches(name: str) -> Iterator[re.Match[str]]:
-    return _AROUND.finditer(name)
 
 
 def _names(info: Any) -> set[str]:

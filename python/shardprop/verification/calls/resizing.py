@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -44,9 +43,7 @@ def resized(
             return type(value)(resize(x) if type(x) is int else in_lists(x) for x in value)
         return value
 
-    kwargs = {name: in_lists(value) for name, value in call.kwargs.items()}
-    listed = replace(call, args=tuple(map(in_lists, call.args)), kwargs=kwargs)
-    return listed.with_tensors(
+    return call.with_arguments(in_lists).with_tensors(
         lambda tensor: _resized(tensor, [*map(resize, tensor.shape)], modulus, random)
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..._torch import OpOverload, function_schema
+from ...model.op_traits import traits_of
 from .call import MADE_UP, Call
 
 __all__ = ["made_up"]
@@ -63,7 +64,7 @@ def made_up(
             continue
         if not _equal(results, call.results()):  # it is random, or reads what nobody has written
             continue
-        outs = [argument.name for argument in function_schema(op).arguments if argument.is_out]
+        outs = traits_of(op).out_arguments
         if outs:  # were without elements, for the op to make them as large as it needs
             call = replace(call, kwargs=kwargs | dict(zip(outs, results, strict=False)))
         yield call

@@ -7,7 +7,6 @@ and for nothing else.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -49,7 +48,6 @@ def check(
 ) -> Checked:
     """Check a rule on the given calls, as far as they tell anything, until `deadline`."""
     checked = Checked()
-    until = None if deadline == math.inf else deadline
     with temporary_rules():
         try:
             register_rule(evidence.op, text, override=True, variants=False)
@@ -59,7 +57,7 @@ def check(
         for number, call in enumerate(evidence.calls):
             if not any(call is one for one in given):
                 continue
-            report = check_op(evidence.op, [call], settings, until)
+            report = check_op(evidence.op, [call], settings, deadline)
             if report.error is not None:
                 checked.undone = report.error
             seen = next(one for one in evidence.observations if one.call == number)

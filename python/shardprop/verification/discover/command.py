@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ..._torch import OpOverload, function_schema
+from ..._torch import OpOverload
+from ...model.op_traits import traits_of
 from ..calls.call import Call
 from ..calls.samples import Samples
 from ..files import FileError, import_file
@@ -40,7 +41,7 @@ def run(
     if request.module is not None:
         import_file(request.module)
     own = own_calls(request)  # before the names are looked up: the file may bring the ops
-    ops = [op for op in ops_named(request.ops) if not _writes_out(op) or str(op) in request.ops]
+    ops = [op for op in ops_named(request.ops) if _is_asked_for(op, request)]
     reduce_ops = REDUCE_OPS + (_RARE_REDUCE_OPS if every_reduce_op else ())
     wanted = Wanted(
         settings.ranks,
@@ -57,9 +58,9 @@ def run(
     return 0 if all(one.rule is not None for one in found) else 1
 
 
-def _writes_out(op: OpOverload) -> bool:
-    """Is it an ``out=`` variant? Its rule follows from the functional one's."""
-    return any(a.is_out for a in function_schema(op).arguments)
+def _is_asked_for(op: OpOverload, request: Request) -> bool:
+    """An ``out=`` variant has to be named: its rule follows from the functional one's."""
+    return not traits_of(op).out_arguments or str(op) in request.ops
 
 
 def discover_ops(

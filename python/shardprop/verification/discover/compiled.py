@@ -17,8 +17,8 @@ def rows_of_text(text: str) -> Callable[[Call, Sequence[Any]], list[Sequence[Any
     notation = Notation(text)
 
     def rows(call: Call, outputs: Sequence[Any]) -> list[Sequence[Any]]:
-        kwargs = {name: as_meta(value) for name, value in call.kwargs.items()}
-        metas = [as_meta(value) for value in outputs]
-        return list(notation.rows(call.op, tuple(map(as_meta, call.args)), kwargs, outputs=metas))
+        asked = call.with_arguments(as_meta)
+        metas = list(map(as_meta, outputs))
+        return list(notation.rows(call.op, asked.args, asked.kwargs, outputs=metas))
 
     return rows

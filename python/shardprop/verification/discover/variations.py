@@ -13,6 +13,7 @@ import torch
 from ... import _torch
 from ..calls.call import Call, tensors_in
 from ..calls.resizing import resized, sizes_of
+from ..simulator.compare import is_rounded
 from .evidence import named_arguments
 
 __all__ = ["never_varied", "varied"]
@@ -52,7 +53,7 @@ def _of_other_signs(call: Call) -> Iterator[Call]:
 
 def _is_natural(tensor: torch.Tensor) -> bool:
     """Is it of integers that may be negative, and are not?"""
-    is_signed = not _is_continuous(tensor) and tensor.dtype.is_signed
+    is_signed = not is_rounded(tensor.dtype) and tensor.dtype.is_signed
     return is_signed and tensor.numel() > 0 and bool((tensor >= 0).all())
 
 
@@ -166,10 +167,6 @@ def _more(size: int) -> int:
     return 4 if size == 1 else size
 
 
-def _is_continuous(tensor: torch.Tensor) -> bool:
-    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
-
-
 def _is_taken(call: Call) -> bool:
     """Does the op take the call, with a result that says something?"""
     results = call.results()
@@ -178,6 +175,6 @@ def _is_taken(call: Call) -> bool:
 
 def _says_nothing(result: torch.Tensor) -> bool:
     """Is it no number somewhere, or the same number everywhere?"""
-    if _is_continuous(result) and bool(result.isnan().any()):
+    if is_rounded(result.dtype) and bool(result.isnan().any()):
         return True
     return result.numel() > 1 and bool((result == result.reshape(-1)[0]).all())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import torch
 from ... import _torch
 from ..._torch import OpOverload
 from ...model.op_traits import traits_of
-from ..calls.call import Call
+from ..calls.call import Call, tensors_in
 from .partials import Untestable
 
 __all__ = ["Executable", "Outcome", "expected_of", "outputs_in"]
@@ -31,22 +32,6 @@ class Outcome(NamedTuple):
     written: dict[int, torch.Tensor]
 
 
-class _Slot(int):
-    """The place of an operand."""
-
-
-class _Slots(list[Any]):
-    """A list with places of operands."""
-
-
-def _with_tensors(value: Any, tensors: Sequence[torch.Tensor]) -> Any:
-    if type(value) is _Slot:
-        return tensors[value]
-    if type(value) is _Slots:
-        return [_with_tensors(item, tensors) for item in value]
-    return value
-
-
 class Executable:
     """A call taken apart, so that it can be run on each rank's operands.
 
@@ -62,43 +47,22 @@ class Executable:
 
     def __init__(self, call: Call) -> None:
         self.call = call
-        self.operands: list[torch.Tensor] = []
-        self._args = [self._without_tensors(arg) for arg in call.args]
-        self._kwargs = {name: self._without_tensors(arg) for name, arg in call.kwargs.items()}
+        self.operands = call.tensors
         self.arguments = arguments = _operands_of_arguments(call)
         self.groups = [group for group in arguments.values() if group]
         written = _written(call.op)
         self.written = sorted(i for name in written for i in arguments.get(name, ()))
-        outs = (
-            argument.name
-            for argument in _torch.function_schema(call.op).arguments
-            if argument.is_out
-        )
-        self.outs = [i for name in outs for i in arguments.get(name, ())]
+        traits = traits_of(call.op)
+        self.outs = [i for name in traits.out_arguments for i in arguments.get(name, ())]
         self._written_by_alias = {
             alias: arguments.get(name, []) for name, aliases in written.items() for alias in aliases
         }
-        self._rewrites = traits_of(call.op).rewrites
-
-    def _without_tensors(self, value: Any) -> Any:
-        """An argument with a slot for each tensor, which becomes an operand."""
-        if isinstance(value, torch.Tensor):
-            self.operands.append(value)
-            return _Slot(len(self.operands) - 1)
-        if isinstance(value, (list, tuple)):
-            items = [self._without_tensors(item) for item in value]
-            return _Slots(items) if any(isinstance(x, _Slot) for x in items) else value
-        return value
+        self._rewrites = traits.rewrites
 
     @property
     def rewrites_shape(self) -> bool:
         """Is there an argument with the shape of the output, of which each rank has its own?"""
         return bool(self._rewrites.positions)
-
-    @property
-    def writes(self) -> bool:
-        """Does it write to an operand?"""
-        return bool(self.written)
 
     def alias_of(self, outputs: int) -> list[int | None]:
         """Per output the operand that it is."""
@@ -150,10 +114,9 @@ class Executable:
         self, operands: Sequence[torch.Tensor], output_shape: Sequence[int] | None = None
     ) -> Call:
         """The call that a rank makes which holds these operands; see `run`."""
-        kwargs = {name: _with_tensors(arg, operands) for name, arg in self._kwargs.items()}
-        args = tuple(_with_tensors(arg, operands) for arg in self._args)
-        op, args = self._localised(args, output_shape)
-        return Call(op, args, kwargs)
+        call = self.call.on(operands)
+        op, args = self._localised(call.args, output_shape)
+        return Call(op, args, call.kwargs)
 
     def _localised(
         self, args: tuple[Any, ...], output_shape: Sequence[int] | None
@@ -254,12 +217,6 @@ def _written(op: OpOverload) -> dict[str, set[str]]:
 
 def _operands_of_arguments(call: Call) -> dict[str, list[int]]:
     """Per argument the operands in it: those of a list are placed alike."""
-    names = [argument.name for argument in _torch.function_schema(call.op).arguments]
-    named = [*zip(names, call.args, strict=False), *call.kwargs.items()]
-    found: dict[str, list[int]] = {}
-    operand = 0
-    for name, value in named:
-        count = sum(isinstance(x, torch.Tensor) for x in _torch.tree_leaves(value))
-        found[name] = list(range(operand, operand + count))
-        operand += count
-    return found
+    named = [*zip(traits_of(call.op).arguments, call.args, strict=False), *call.kwargs.items()]
+    numbers = itertools.count()
+    return {name: [next(numbers) for _ in tensors_in(value)] for name, value in named}

@@ -57,7 +57,7 @@ def explore(
     trials: Sequence[Simulation],
     settings: Settings,
     combinations: Iterable[tuple[Placement, ...]] | None = None,
-    deadline: float | None = None,
+    deadline: float = math.inf,
 ) -> Exploration:
     """Try `combinations` of placements of the operands: all (or as many as the settings say) if
     there are none given. Ends at `deadline`, a time as of ``time.monotonic``."""
@@ -71,7 +71,7 @@ def explore(
     for inputs in everything if combinations is None else combinations:
         if is_replicated(inputs):
             continue
-        if deadline is not None and time.monotonic() > deadline:
+        if time.monotonic() > deadline:
             found.skipped["combinations after the time limit"] += 1
             break
         try:

@@ -63,10 +63,6 @@ class Raised(str):
     """Why rows do not hold: the error of a rank, so that a program at least sees it."""
 
 
-class _Failed(NamedTuple):
-    reason: str
-
-
 def varied(executable: Executable) -> list[Data]:
     """The call's own data, and other data where the op takes it: a row may hold by chance where all
     elements are positive, or an operand is 0 or 1.
@@ -153,7 +149,7 @@ class Simulation:
         self._largest = [0.0 if x is None else largest(x) for x in self.expected.outputs]
         self._aliases = executable.alias_of(len(self.expected.outputs))
         self._local: dict[tuple[int, Layout], list[torch.Tensor] | Untestable] = {**(local or {})}
-        self._ran: dict[object, list[Outcome] | _Failed] = {}
+        self._ran: dict[object, list[Outcome] | str] = {}
 
     def alias(self, output: int) -> int | None:
         """The operand that an output is."""
@@ -205,16 +201,7 @@ class Simulation:
         first, *others = self.local(operand, layout)
         return all(torch.equal(first, other) for other in others)
 
-    def _run(self, inputs: tuple[Layout, ...], output: Layout | None) -> list[Outcome] | _Failed:
-        key = inputs, output
-        held = self._ran.get(key)
-        if held is None:
-            held = self._ran[key] = self._run_now(inputs, output)
-        return held
-
-    def _run_now(
-        self, inputs: tuple[Layout, ...], output: Layout | None
-    ) -> list[Outcome] | _Failed:
+    def _run(self, inputs: tuple[Layout, ...], output: Layout | None) -> list[Outcome] | str:
         ranks = self._of_ranks(inputs, output)
         self.runs += 1
         made: list[Outcome] = []
@@ -222,9 +209,9 @@ class Simulation:
             try:
                 made.append(self.executable.run(operands, shape))
             except Exception as error:  # whatever an op raises on a rank is what a user would see
-                return _Failed(_failure(rank, operands, error))
+                return _failure(rank, operands, error)
             if len(made[-1].outputs) != len(self.expected.outputs):
-                return _Failed(f"rank {rank}: {len(made[-1].outputs)} outputs")
+                return f"rank {rank}: {len(made[-1].outputs)} outputs"
         return made
 
     def _of_ranks(
@@ -263,8 +250,10 @@ class Simulation:
         Raises:
             Untestable: an operand cannot be laid out so.
         """
-        made = self._run(inputs, self._rewritten_for([output]))
-        return made.reason if isinstance(made, _Failed) else made
+        key = inputs, self._rewritten_for([output])
+        if key not in self._ran:
+            self._ran[key] = self._run(*key)
+        return self._ran[key]
 
     def output_mismatch(self, made: Sequence[Outcome], output: int, layout: Layout) -> str | None:
         """Why the local outputs are not the whole one laid out as `layout`; None if they are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import random
 import time
 import warnings
@@ -46,7 +47,7 @@ def check_op(
     op: OpOverload,
     calls: Iterable[Call],
     settings: Settings | None = None,
-    deadline: float | None = None,
+    deadline: float = math.inf,
 ) -> OpReport:
     """Put the rule of an op to the test on calls of it.
 
@@ -64,7 +65,7 @@ def check_op(
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # a resized out= tensor, a deprecated op
         for call in calls:
-            if deadline is not None and time.monotonic() > deadline:
+            if time.monotonic() > deadline:
                 report.error = "time limit"
                 break
             checker.check(call)
@@ -74,7 +75,7 @@ def check_op(
 
 
 class _Checker:
-    def __init__(self, report: OpReport, settings: Settings, deadline: float | None) -> None:
+    def __init__(self, report: OpReport, settings: Settings, deadline: float) -> None:
         self._deadline = deadline
         self._report = report
         self._settings = settings

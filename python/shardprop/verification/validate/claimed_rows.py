@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -116,7 +117,7 @@ class Claimant:
         self,
         ranks: int,
         combinations: Iterable[tuple[Placement, ...]],
-        deadline: float | None = None,
+        deadline: float = math.inf,
     ) -> Claims:
         """The rows that can be used on a mesh dim of `ranks` ranks.
 
@@ -163,10 +164,7 @@ class Claimant:
     # --- rules that list their rows
 
     def _take_listed(self, found: Claims, rule: Any, ranks: int) -> None:
-        call = self._executable.call
-        args = tuple(as_meta(arg) for arg in call.args)
-        kwargs = {name: as_meta(value) for name, value in call.kwargs.items()}
-        for row, origin in self._listed(rule, args, kwargs):
+        for row, origin in self._listed(rule):
             outputs = len(row) - len(self._executable.operands)
             asked = row[outputs:]
             if outputs < 0 or any(placement is None for placement in asked):
@@ -189,15 +187,13 @@ class Claimant:
                 else:
                     found.skipped[_UNFULFILLED] += 1
 
-    def _listed(
-        self, rule: RowsRule, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Iterator[tuple[Sequence[Any], str]]:
+    def _listed(self, rule: RowsRule) -> Iterator[tuple[Sequence[Any], str]]:
         """The rows of a call, each with its origin: all that the core would have, where a rule
         shows torch but some."""
-        op = self._executable.call.op
-        metas = [None if made is None else _meta(made) for made in self._expected] or None
-        rows = rule.rows_of(op, args, kwargs, metas)
-        origins = rule.origins(op, args, kwargs, metas)
+        call = self._executable.call.with_arguments(as_meta)
+        metas = list(map(as_meta, self._expected)) or None
+        rows = rule.rows_of(call.op, call.args, call.kwargs, metas)
+        origins = rule.origins(call.op, call.args, call.kwargs, metas)
         return zip(rows, origins or [""] * len(rows), strict=True)
 
     def _asks_of(self, outputs: Sequence[Any], inputs: Sequence[Any]) -> list[_Ask]:
@@ -232,13 +228,13 @@ class Claimant:
         found: Claims,
         ranks: int,
         combinations: Iterable[tuple[Placement, ...]],
-        deadline: float | None,
+        deadline: float,
     ) -> None:
         for asked, inputs in enumerate(combinations):
             if is_replicated(inputs):
                 continue
             refuses_all = asked > _REFUSALS and found.skipped.total() >= asked - 1
-            if refuses_all or (deadline is not None and time.monotonic() > deadline):
+            if refuses_all or time.monotonic() > deadline:
                 found.skipped["placements that the rule was not asked about"] += 1
                 return
             rows = self._decided((ranks,), tuple((placement,) for placement in inputs))
@@ -316,11 +312,11 @@ def _applies(
     for placement, operand in zip(inputs, operands, strict=True):
         if not is_shard(placement):
             continue
-        dim: int = placement.dim  # type: ignore[attr-defined]
-        if not 0 <= dim < operand.ndim:
+        if not 0 <= placement.dim < operand.ndim:  # type: ignore[attr-defined]
             return False
-        factor = int(getattr(placement, "split_factor", 1))
-        if not rule.allow_uneven_sharding and operand.shape[dim] < ranks * factor:
+        if not rule.allow_uneven_sharding and not _is_shardable(
+            operand.shape, (placement,), (ranks,)
+        ):
             return False
     return True
 
@@ -336,12 +332,10 @@ def is_enough(local: Sequence[int], placeholder: Any) -> bool:
 
 def _schema(executable: Executable, sizes: tuple[int, ...], layouts: Sequence[Layout]) -> OpSchema:
     mesh = mesh_of(sizes)
-    rest = iter(layouts)
-
-    def placed(value: torch.Tensor) -> DTensorSpec:
-        return make_spec(mesh, next(rest), _meta(value), strided_is_order=False)
-
-    call = executable.call.with_tensors(placed)
+    placed = zip(executable.operands, layouts, strict=True)
+    call = executable.call.on(
+        make_spec(mesh, layout, _meta(x), strided_is_order=False) for x, layout in placed
+    )
     return torch_registry.op_schema(call.op, call.args, call.kwargs)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -39,7 +40,7 @@ class Looked:
 
 
 def look_for_missing(
-    tried: Sequence[Tried], settings: Settings, deadline: float | None = None
+    tried: Sequence[Tried], settings: Settings, deadline: float = math.inf
 ) -> Looked:
     """Explore the calls, and compare with what is claimed."""
     looked = Looked()
@@ -65,7 +66,7 @@ def look_for_missing(
     return looked
 
 
-def _script(row: Row, call: Call, ranks: int, settings: Settings, deadline: float | None) -> str:
+def _script(row: Row, call: Call, ranks: int, settings: Settings, deadline: float) -> str:
     """A script that shows that the row holds, if scripts are wanted."""
     if not settings.scripts:
         return ""

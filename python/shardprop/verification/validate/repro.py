@@ -10,6 +10,7 @@ import contextlib
 import io
 import itertools
 import keyword
+import math
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -66,7 +67,7 @@ _TAKEN = frozenset(("op", "compare", "torch", "tensor", "inf", "nan", "whole", "
 def smallest_script(
     witness: Witness,
     settings: Settings,
-    deadline: float | None = None,
+    deadline: float = math.inf,
     is_claimed: Callable[[Witness], bool] | None = None,
 ) -> str:
     """The script of the smallest witness found that has one; see `ever_smaller` and `script`."""

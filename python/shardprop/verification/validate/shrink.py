@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -106,8 +106,7 @@ class _Shrinking:
 
     @property
     def _call(self) -> Call:
-        operands = iter(self.best.trial.operands)
-        return self.best.trial.executable.call.with_tensors(lambda _: next(operands))
+        return self.best.trial.executable.call.on(self.best.trial.operands)
 
     def _take(
         self,
@@ -210,8 +209,7 @@ class _Shrinking:
             local.append([change(at, x) for x in trial.local(at, layout)])
             shape = trial.operands[at].shape
             whole.append(join(local[-1], layout, trial.sizes, shape))
-        operands = iter(whole)
-        return self._take(self._call.with_tensors(lambda _: next(operands)), local=local)
+        return self._take(self._call.on(whole), local=local)
 
 
 def _kind(reason: str | None) -> object:
@@ -241,8 +239,7 @@ def _with_short_lists(call: Call) -> Call:
         )
         return value[:1] if is_list else value
 
-    kwargs = {name: short(value) for name, value in call.kwargs.items()}
-    return replace(call, args=tuple(map(short, call.args)), kwargs=kwargs)
+    return call.with_arguments(short)
 
 
 def _of_32_bits(tensor: torch.Tensor) -> torch.Tensor:
@@ -255,8 +252,7 @@ def _with_round_numbers(call: Call, digits: int) -> Call:
             return type(value)(map(rounded, value))
         return round(value, 1 + digits) if isinstance(value, float) else value
 
-    kwargs = {name: rounded(value) for name, value in call.kwargs.items()}
-    return replace(call, args=tuple(map(rounded, call.args)), kwargs=kwargs)
+    return call.with_arguments(rounded)
 
 
 def _rounded(tensor: torch.Tensor, digits: int) -> torch.Tensor:
