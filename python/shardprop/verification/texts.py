@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,15 @@ from .._torch import Placement
 from .calls.call import Call
 from .simulator.simulation import Row
 
-__all__ = ["call_text", "error_text", "row_text"]
+__all__ = ["arguments_text", "call_text", "error_text", "row_text"]
+
+
+def _shape(tensor: torch.Tensor) -> str:
+    return "x".join(map(str, tensor.shape)) or "scalar"
+
+
+def _dtype_and_shape(tensor: torch.Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
 
 
 def row_text(row: Row) -> str:
@@ -25,9 +33,22 @@ def _listed(placements: Sequence[Placement | None]) -> str:
 
 def call_text(call: Call) -> str:
     """A call with shapes and dtypes for tensors."""
-    arguments = [_text(arg) for arg in call.args]
-    arguments += [f"{name}={_text(value)}" for name, value in call.kwargs.items()]
-    return f"{call.op}({', '.join(arguments)})"
+    return f"{call.op}{arguments_text(call, _dtype_and_shape)}"
+
+
+def arguments_text(call: Call, of_tensor: Callable[[torch.Tensor], str] = _shape) -> str:
+    """The arguments of a call in parentheses, with the shape for a tensor or another text."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, torch.Tensor):
+            return of_tensor(value)
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(map(text, value))}]"
+        return repr(value)
+
+    shown = [text(value) for value in call.args]
+    shown += [f"{name}={text(value)}" for name, value in call.kwargs.items()]
+    return f"({', '.join(shown)})"
 
 
 def error_text(error: Exception, width: int = 200) -> str:
@@ -35,11 +56,3 @@ def error_text(error: Exception, width: int = 200) -> str:
     first = str(error).strip().partition("\n")[0]
     said = first if len(first) <= width else first[: width - 3] + "..."
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_text, value))}]"
-    return repr(value)

@@ -19,7 +19,7 @@ from ..validate.check import check_op
 from ..validate.results import Finding
 from .evidence import Evidence
 from .observation import Observation
-from .rows import Row, shard_dim
+from .rows import Row, cuts
 from .slots import by_slot
 
 __all__ = ["Checked", "check", "without"]
@@ -90,19 +90,14 @@ def _blamed(findings: Iterable[Finding], seen: Observation) -> Iterator[Row]:
     alone = [one for one in rows if len(set(one)) == 1]
     for together in alone or rows:
         # A shard is worth more than a pending value.
-        pending = [row for row in together if row and not any(map(_cuts, row))]
+        pending = [row for row in together if row and not cuts(row)]
         yield from (row for row in pending or together if row is not None)
-
-
-def _cuts(cell: str) -> bool:
-    return shard_dim(cell) is not None
 
 
 def _row(text: str, seen: Observation) -> Row | None:
     """The row of a finding as the rule has it: with a plain shard for a strided one."""
     cells = _CELL.findall(_STRIDED.sub(r"S(\1)", text).replace("->", ","))
-    lengths = list(map(len, seen.shapes))
-    return by_slot(cells, lengths) if len(cells) == sum(lengths) else None
+    return by_slot(cells, seen.lengths)
 
 
 def without(evidence: Evidence, refuted: dict[int, set[Row]]) -> Evidence:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import ShardpropError
+from ...rules.notation.rule_text import Notation
 from ..calls.call import Call
 from ..settings import Settings
 from ..simulator.execution import Executable
 from ..simulator.simulation import varied
 from ..validate.claimed_rows import Claimant, kind_of_rule
-from .compiled import rows_of_text
 from .evidence import Evidence
 from .observation import Observation
 from .results import Difference
@@ -31,11 +31,11 @@ def differences(evidence: Evidence, text: str) -> tuple[str, list[Difference]]:
     tell anything about, as of a dim of size 1, are left out.
     """
     kind = kind_of_rule(evidence.op, "active")
-    compiler = rows_of_text(text)
+    notation = Notation(text)
     only: dict[tuple[str, Row], list[Observation]] = {}
     for seen in evidence.observations:
         try:
-            ours = claimed_rows(compiler, evidence.calls[seen.call], seen)
+            ours = claimed_rows(notation, evidence.calls[seen.call], seen)
         except ShardpropError:  # a call that the rule does not fit, as the discovery tells
             continue
         theirs = slot_rows(_active_rows(evidence.calls[seen.call], seen.ranks), seen)

@@ -11,14 +11,13 @@ from ..._torch import OpOverload
 from ..calls.call import Call
 from ..settings import Settings
 from .checking import check, without
-from .compiled import rows_of_text
 from .difference import differences
 from .evidence import Evidence, gather
 from .observation import Observation
 from .render import words
 from .results import Discovery, LeftOut, Shown
 from .row_trials import REDUCE_OPS, SimulatedCall
-from .rows import Row, shard_dim
+from .rows import Row, cuts
 from .rule import Rule
 from .synthesis import Proposal, propose
 from .variations import never_varied, varied
@@ -144,7 +143,7 @@ def _choose_for_most(evidence: Evidence) -> tuple[tuple[Proposal, Verdict] | Non
     other = _choose(replace(evidence, observations=usual))
     if other is None or (chosen is not None and other[1].matched <= chosen[1].matched):
         return chosen, []
-    everywhere = compare(evidence, rows_of_text(other[0].text))
+    everywhere = compare(evidence, other[0].text)
     if everywhere.unsound:
         return chosen, []
     unfit = (seen.text for seen in evidence.observations if seen.call in everywhere.unfit)
@@ -167,7 +166,7 @@ def _choose(evidence: Evidence) -> tuple[Proposal, Verdict] | None:
     """The first proposal whose text, compiled, claims nothing that failed and misses least."""
     best: tuple[Proposal, Verdict] | None = None
     for proposal in propose(evidence)[:_MOST_TEXTS]:
-        verdict = compare(evidence, rows_of_text(proposal.text))
+        verdict = compare(evidence, proposal.text)
         if verdict.error is not None or verdict.unsound:
             continue
         if best is None or verdict.matched > best[1].matched:
@@ -178,7 +177,7 @@ def _choose(evidence: Evidence) -> tuple[Proposal, Verdict] | None:
 
 
 def _misses_shards(verdict: Verdict) -> bool:
-    return any(shard_dim(cell) is not None for row in verdict.missing for cell in row)
+    return any(map(cuts, verdict.missing))
 
 
 def _shown(rule: Rule, evidence: Evidence) -> Iterator[Shown]:
@@ -213,14 +212,13 @@ def _left_out(verdict: Verdict, evidence: Evidence) -> Iterator[LeftOut]:
 
 def _by_shards_and_calls(item: tuple[Row, list[Observation]]) -> tuple[bool, int, Row]:
     row, held = item
-    return all(shard_dim(cell) is None for cell in row), -len({seen.call for seen in held}), row
+    return not cuts(row), -len({seen.call for seen in held}), row
 
 
 def _refutes(seen: Observation, row: Row, like: Observation) -> bool:
     """Is it a call with the same tensors (and dims, if the row cuts any) on which it fails?"""
-    cuts = any(shard_dim(cell) is not None for cell in row)
     for slot in range(len(row)):
         mine, theirs = seen.ndim(slot), like.ndim(slot)
-        if mine != theirs and (cuts or None in (mine, theirs)):
+        if mine != theirs and (cuts(row) or None in (mine, theirs)):
             return False
     return seen.holds(row) is False

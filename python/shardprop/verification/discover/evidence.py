@@ -15,12 +15,13 @@ import torch
 from ... import _torch
 from ..._torch import OpOverload
 from ..calls.call import Call, tensors_in
+from ..texts import arguments_text
 from .observation import Observation
 from .row_trials import SimulatedCall
-from .rows import Row, cell_of, essential, placement_of
-from .slots import Signature, by_slot, signature_of, tensors_by_slot
+from .rows import Row, essential, placement_of
+from .slots import Signature, row_of, signature_of, tensors_by_slot
 
-__all__ = ["Evidence", "describe", "gather", "named_arguments"]
+__all__ = ["Evidence", "gather", "named_arguments"]
 
 
 @dataclass
@@ -99,27 +100,16 @@ def _observe(
 ) -> Observation:
     operands = len(signature_of(call.op).operands)
     lengths = [len(slot) for slot in tensors]
-    rows: list[Row] = []
-    uneven = 0
-    for outputs, inputs in tried.rows:
-        cells = [cell_of(placement) for placement in (*inputs, *outputs)]
-        given = [cell for cell in cells if cell is not None]
-        if len(given) < len(cells) or len(given) != sum(lengths):
-            continue  # strided shards follow from the plain ones
-        row = by_slot(given, lengths)
-        if row is None:
-            uneven += 1
-        elif any(cell not in ("", "R") for cell in row):
-            rows.append(row)
+    # Strided shards follow from the plain ones.
+    rows = (row_of((*inputs, *outputs), lengths) for outputs, inputs in tried.rows)
     return Observation(
         number,
-        describe(call),
+        arguments_text(call),
         ranks,
         operands,
         tuple(tuple(tuple(tensor.shape) for tensor in slot) for slot in tensors),
         {name: value for name, value in arguments.items() if not tensors_in(value)},
-        essential(rows, operands),
-        uneven,
+        essential(filter(None, rows), operands),
         _judge(tried, lengths, operands),
     )
 
@@ -145,18 +135,3 @@ def named_arguments(call: Call) -> dict[str, Any]:
     named = {a.name: a.default_value for a in schema if a.has_default_value()}
     positional = [a.name for a in schema if not a.kwarg_only]
     return named | dict(zip(positional, call.args, strict=False)) | call.kwargs
-
-
-def describe(call: Call) -> str:
-    """A call in short: the shape for a tensor."""
-
-    def short(value: Any) -> str:
-        if isinstance(value, torch.Tensor):
-            return "x".join(map(str, value.shape)) if value.ndim else "scalar"
-        if isinstance(value, (list, tuple)):
-            return "[" + ", ".join(map(short, value)) + "]"
-        return repr(value)
-
-    shown = [short(value) for value in call.args]
-    shown += [f"{name}={short(value)}" for name, value in call.kwargs.items()]
-    return f"({', '.join(shown)})"

@@ -45,10 +45,6 @@ class Shown:
         """The factor that cuts a dim."""
         return self._of.get((slot, dim))
 
-    def can_tell(self, slot: int, dim: int) -> bool:
-        """Would the call show a factor of this dim if there were one?"""
-        return self.seen.testable(slot, dim)
-
     def together(self, a: Place, b: Place) -> bool | None:
         """Are two dims cut together? None where the call cannot tell.
 

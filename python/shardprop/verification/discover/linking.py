@@ -57,7 +57,7 @@ def _is_consistent(fit: Fit, shown: Sequence[Shown]) -> bool:
             even = one.seen.even(fit.slot, dim)
             if one.factor(fit.slot, dim) is not None:
                 (cut if even else cut_unevenly).add(item)
-            elif one.can_tell(fit.slot, dim) and one.seen.sizes(fit.slot, dim) != {1}:
+            elif one.seen.testable(fit.slot, dim) and one.seen.sizes(fit.slot, dim) != {1}:
                 (whole_evenly if even else whole).add(item)
     words = {item for item in cut | cut_unevenly if item.kind in ("one", "whole")}
     mixed = (cut | cut_unevenly) & whole_evenly or cut_unevenly & whole

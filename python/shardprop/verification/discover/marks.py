@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .observation import Observation
-from .rows import ABSENT, Row, essential, implies, reduce_op, shard_dim
+from .rows import ABSENT, Row, cuts, essential, implies, reduce_op
 
 __all__ = [
     "Marks",
@@ -62,7 +62,7 @@ def universal_rows(observations: Sequence[Observation]) -> frozenset[Row]:
         full
         for seen in observations
         for row in seen.rows
-        if all(shard_dim(cell) is None for cell in row)
+        if not cuts(row)
         for full in _filled(row, observations)
     }
     operands = observations[0].operands

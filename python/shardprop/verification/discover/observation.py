@@ -31,7 +31,6 @@ class Observation:
             an optional tensor is not given. All of a slot have equally many dims.
         arguments: The arguments that are no tensors, by name, with their defaults.
         rows: The essential rows that held.
-        uneven_lists: Rows that held and treat the tensors of a list differently.
         judge: Runs the call for a row that is not among `rows`: those may say nothing and still
             hold, as a sum does for one element.
         refuted: Rows that fail on other meshes, or strided, whatever they do on this one.
@@ -44,9 +43,13 @@ class Observation:
     shapes: tuple[tuple[Shape, ...], ...]
     arguments: dict[str, Any]
     rows: frozenset[Row]
-    uneven_lists: int = 0
     judge: Callable[[Row], bool | None] = field(default=lambda row: False, compare=False)
     refuted: frozenset[Row] = frozenset()
+
+    @property
+    def lengths(self) -> list[int]:
+        """How many tensors every slot has."""
+        return list(map(len, self.shapes))
 
     def ndim(self, slot: int) -> int | None:
         """Dims of the tensors of a slot; None where there are none."""

@@ -11,6 +11,7 @@ __all__ = [
     "ABSENT",
     "Row",
     "cell_of",
+    "cuts",
     "essential",
     "implies",
     "placement_of",
@@ -65,6 +66,11 @@ def shard_dim(cell: str) -> int | None:
     """The tensor dim that a cell cuts."""
     found = _SHARD.fullmatch(cell)
     return int(found[1]) if found else None
+
+
+def cuts(row: Row) -> bool:
+    """Does the row cut a tensor?"""
+    return any(shard_dim(cell) is not None for cell in row)
 
 
 def reduce_op(cell: str) -> str | None:

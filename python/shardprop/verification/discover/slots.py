@@ -9,9 +9,18 @@ from typing import Any
 import torch
 
 from ..._torch import OpOverload, function_schema
-from .rows import ABSENT, Row
+from ...model.op_traits import traits_of
+from .rows import ABSENT, Row, cell_of
 
-__all__ = ["Signature", "Slot", "signature_of", "tensors_by_slot"]
+__all__ = [
+    "Signature",
+    "Slot",
+    "as_returns",
+    "by_slot",
+    "row_of",
+    "signature_of",
+    "tensors_by_slot",
+]
 
 
 @dataclass(frozen=True)
@@ -74,12 +83,10 @@ def tensors_by_slot(
     different numbers of dims.
     """
     signature = signature_of(op)
-    if len(function_schema(op).returns) == 1:
-        results = [results]
     values = [arguments.get(slot.name) for slot in signature.operands]
     values += [
         value
-        for value, result in zip(results, function_schema(op).returns, strict=True)
+        for value, result in zip(as_returns(op, results), function_schema(op).returns, strict=True)
         if "Tensor" in str(result.type)
     ]
     found: list[list[torch.Tensor]] = []
@@ -92,8 +99,24 @@ def tensors_by_slot(
     return found
 
 
+def as_returns(op: OpOverload, results: Any) -> list[Any]:
+    """What an op returned, one for each result that its schema names; a list for a list."""
+    return [results] if traits_of(op).returns == 1 else list(results)
+
+
+def row_of(placements: Sequence[object], lengths: Sequence[int]) -> Row | None:
+    """Placements of all tensors, operands first, as a row; None if a rule's text has no word for
+    one of them, or nothing to say."""
+    cells = [cell for placement in placements if (cell := cell_of(placement)) is not None]
+    row = by_slot(cells, lengths) if len(cells) == len(placements) else None
+    return row if row is not None and set(row) - {ABSENT, "R"} else None
+
+
 def by_slot(cells: Sequence[str], lengths: Sequence[int]) -> Row | None:
-    """Cells of all tensors as one cell per slot; None if a list's tensors differ in theirs."""
+    """Cells of all tensors as one cell per slot; None if there are more or fewer of them, or if the
+    tensors of a list differ in theirs."""
+    if len(cells) != sum(lengths):
+        return None
     row: list[str] = []
     start = 0
     for length in lengths:

@@ -10,10 +10,9 @@ from .evidence import Evidence
 from .factors import Shown
 from .linking import Fit, Linker, fits_of
 from .marks import Marks, marks_of, unexplained, universal_rows
-from .observation import Observation
 from .patterns import WHOLE, Item
 from .render import length, render
-from .rows import Row, shard_dim
+from .rows import Row, cuts
 from .rule import Name, Roles, Rule
 from .slots import Signature
 
@@ -135,10 +134,6 @@ def _refuted(rule: Rule, shown: Sequence[Shown], roles: Sequence[Roles]) -> Name
 
 def _explained(rule: Rule, shown: Sequence[Shown], roles: Sequence[Roles]) -> int:
     return sum(
-        len({row for row in rule.rows(one.seen, here)} & _cutting(one.seen))
+        len({row for row in rule.rows(one.seen, here) if cuts(row)} & one.seen.rows)
         for one, here in zip(shown, roles, strict=True)
     )
-
-
-def _cutting(seen: Observation) -> set[Row]:
-    return {row for row in seen.rows if any(shard_dim(cell) is not None for cell in row)}

@@ -11,10 +11,12 @@ from typing import Any
 import torch
 
 from ... import _torch
+from ...model.op_traits import traits_of
 from ..calls.call import Call, tensors_in
 from ..calls.resizing import resized, sizes_of
 from ..simulator.compare import is_rounded
 from .evidence import named_arguments
+from .slots import signature_of
 
 __all__ = ["never_varied", "varied"]
 
@@ -76,9 +78,7 @@ def never_varied(calls: Sequence[Call]) -> dict[str, str]:
         for name, value in named_arguments(call).items():
             if not tensors_in(value):
                 values.setdefault(name, set()).add(repr(value))
-    tensors = {
-        a.name for a in _torch.function_schema(calls[0].op).arguments if "Tensor" in str(a.type)
-    }
+    tensors = {slot.name for slot in signature_of(calls[0].op).operands}
     return {
         name: next(iter(found))
         for name, found in values.items()
@@ -146,10 +146,7 @@ def _with_argument(call: Call, name: str, value: Any) -> Call:
     """The call with another argument, in the form in which ops are dispatched: what can be
     positional is."""
     named = named_arguments(call) | {name: value}
-    given = {
-        a.name for a, _ in zip(_torch.function_schema(call.op).arguments, call.args, strict=False)
-    }
-    given |= {*call.kwargs, name}
+    given = {*traits_of(call.op).arguments[: len(call.args)], *call.kwargs, name}
     places = [a.name for a in _torch.function_schema(call.op).arguments if not a.kwarg_only]
     last = max((at for at, place in enumerate(places) if place in given), default=-1)
     args = tuple(named[place] for place in places[: last + 1])

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ... import _torch
 from ..._torch import Shard
+from ...rules.notation.rule_text import Notation
 from ..calls.call import Call
 from ..simulator.ranks import local_shapes
-from ..validate.claimed_rows import is_enough
+from ..validate.claimed_rows import as_meta, is_enough
 from .evidence import Evidence
 from .observation import Observation
-from .rows import Row, cell_of, essential, implies, shard_dim
-from .slots import by_slot
+from .rows import Row, cuts, essential, implies
+from .slots import as_returns, row_of
 
-__all__ = ["Compiler", "Verdict", "claimed_rows", "compare", "slot_rows"]
-
-
-# Gives the rows that a rule has for a call and its outputs: outputs first, without the replicated.
-Compiler = Callable[[Call, Sequence[Any]], Iterable[Sequence[Any]]]
+__all__ = ["Verdict", "claimed_rows", "compare", "slot_rows"]
 
 
 @dataclass
@@ -44,12 +41,13 @@ class Verdict:
     unfit: set[int] = field(default_factory=set)
 
 
-def compare(evidence: Evidence, compiler: Compiler) -> Verdict:
+def compare(evidence: Evidence, text: str) -> Verdict:
     """Compare on every call and every number of ranks."""
+    notation = Notation(text)
     verdict = Verdict()
     for seen in evidence.observations:
         try:
-            claimed = claimed_rows(compiler, evidence.calls[seen.call], seen)
+            claimed = claimed_rows(notation, evidence.calls[seen.call], seen)
         except Exception as error:
             verdict.error = verdict.error or f"{seen.text}: {error}"
             verdict.unfit.add(seen.call)
@@ -59,7 +57,7 @@ def compare(evidence: Evidence, compiler: Compiler) -> Verdict:
                 verdict.unsound.append((row, seen))
             elif row not in seen.rows and seen.leaves_empty(row) and seen.judge(row) is False:
                 verdict.empty.setdefault(row, seen)
-            elif row in seen.rows and any(shard_dim(cell) is not None for cell in row):
+            elif row in seen.rows and cuts(row):
                 verdict.matched += 1
         for row in sorted(seen.rows):
             if not any(implies(have, row, seen.operands) for have in claimed):
@@ -67,37 +65,31 @@ def compare(evidence: Evidence, compiler: Compiler) -> Verdict:
     return verdict
 
 
-def _outputs(call: Call) -> list[Any]:
-    """The op's results, one for each that its schema names; a list for a list."""
-    results = call.op(*call.args, **call.kwargs)
-    return [results] if len(_torch.function_schema(call.op).returns) == 1 else list(results)
-
-
-def claimed_rows(compiler: Compiler, call: Call, seen: Observation) -> frozenset[Row]:
-    """The rows of a rule for a call, as the observation writes them.
+def claimed_rows(notation: Notation, call: Call, seen: Observation) -> frozenset[Row]:
+    """The rows that the notation compiles a rule to for a call, as the observation writes them.
 
     Raises:
-        Exception: what the compiler raises where the rule does not fit the call.
+        Exception: what the notation raises where the rule does not fit the call.
     """
-    return slot_rows(compiler(call, _outputs(call)), seen)
+    made = as_returns(call.op, call.op(*call.args, **call.kwargs))
+    asked = call.with_arguments(as_meta)
+    rows = notation.rows(call.op, asked.args, asked.kwargs, outputs=list(map(as_meta, made)))
+    return slot_rows(rows, seen)
 
 
 def slot_rows(rows: Iterable[Sequence[Any]], seen: Observation) -> frozenset[Row]:
     """Rows (outputs first) by slot, without those whose asks the sizes of the call do not meet."""
     operands = sum(map(len, seen.shapes[: seen.operands]))
-    lengths = list(map(len, seen.shapes))
     shapes = [shape for slot in seen.shapes for shape in slot]
     found: list[Row] = []
     for row in rows:
         outputs = len(row) - operands
         placements = [*row[outputs:], *row[:outputs]]
-        cells = [cell_of(placement) for placement in placements]
-        if None in cells or len(cells) != sum(lengths):
-            continue
-        if all(_is_met(p, s, seen.ranks) for p, s in zip(placements, shapes, strict=True)):
-            slots = by_slot([cell or "" for cell in cells], lengths)
-            if slots is not None and any(cell not in ("", "R") for cell in slots):
-                found.append(slots)
+        slots = row_of(placements, seen.lengths)
+        if slots is not None and all(
+            _is_met(p, s, seen.ranks) for p, s in zip(placements, shapes, strict=True)
+        ):
+            found.append(slots)
     return essential(found, seen.operands)
 
 

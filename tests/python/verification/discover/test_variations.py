@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 
 from shardprop.verification.calls.call import Call
-from shardprop.verification.discover.evidence import describe
 from shardprop.verification.discover.variations import never_varied, varied
+from shardprop.verification.texts import arguments_text
 
 aten = torch.ops.aten
 
 
 def _calls(*calls: Call) -> list[str]:
-    return [describe(call) for call in varied(calls)]
+    return [arguments_text(call) for call in varied(calls)]
 
 
 def test_dims_and_sizes_are_varied() -> None:
