@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import torch
 from pebble import ProcessExpired, ProcessPool
 
+from ..errors import ShardpropError
 from .report import Report
 
 __all__ = ["run_all"]
@@ -114,6 +115,8 @@ def _report_of(
         return failed(op, error=f"crashed: {_cause(expired.exitcode)}")
     except BrokenProcessPool:
         return None
+    except ShardpropError as error:  # says what is wrong with what the user gave
+        return failed(op, error=str(error))
     except (Exception, SystemExit) as error:  # an op or a rule may call sys.exit
         return failed(op, error=f"{type(error).__name__}: {error}")
 

@@ -7,7 +7,7 @@ import sys
 from rich.table import Table
 
 from ...cost.calibration import Calibration, Fitted
-from ...support.console import console_for_tables
+from ...support.console import console_for_tables, table
 from ..common import print_json
 from .request import Request
 
@@ -41,14 +41,11 @@ def _print(found: Calibration, names: tuple[str, ...] | None) -> None:
 
 
 def _table(found: Calibration, names: tuple[str, ...] | None) -> Table:
-    table = Table(box=None)
-    table.add_column("mesh dims")
-    table.add_column("what")
-    for heading in ("ranks", "fixed us", "GB/s", "median error", "worst error"):
-        table.add_column(heading, justify="right")
+    figures = ("ranks", "fixed us", "GB/s", "median error", "worst error")
+    shown = table(("mesh dims", "what"), figures)
     for one in found.fitted:
-        table.add_row(*_cells(one, names))
-    return table
+        shown.add_row(*_cells(one, names))
+    return shown
 
 
 def _cells(one: Fitted, names: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from ..._torch import OpOverload
 from ...model.op_traits import traits_of
 from ..calls.call import Call
 from ..calls.samples import Samples
-from ..files import FileError, import_file
+from ..files import import_file
 from ..names import ops_named, overload
 from ..pool import run_all
 from ..report import collected
@@ -75,14 +76,9 @@ def discover_ops(
 
     def work(name: str, wanted: Wanted = wanted) -> Discovery:
         op = overload(name)
-        try:
-            calls = samples.calls(op)
-        except FileError as error:
-            return Discovery(name, error=str(error))
-        return discover(op, calls, wanted)
+        return discover(op, samples.calls(op), wanted)
 
-    def careful(name: str) -> Discovery:
-        return work(name, replace(wanted, made=False))
+    careful = functools.partial(work, wanted=replace(wanted, made=False))
 
     crashed: list[str] = []
     limits = request.jobs, request.time_limit

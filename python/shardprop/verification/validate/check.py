@@ -70,7 +70,7 @@ def check_op(
                 break
             checker.check(call)
         checker.finish()
-    report.seconds = time.monotonic() - start
+    report.seconds = round(time.monotonic() - start, 3)
     return report
 
 

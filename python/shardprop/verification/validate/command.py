@@ -12,7 +12,7 @@ from pathlib import Path
 from ..._torch import OpOverload
 from ..calls.call import Call
 from ..calls.samples import Samples
-from ..files import FileError, rules_registered_by
+from ..files import rules_registered_by
 from ..names import overload
 from ..pool import run_all
 from ..report import collected
@@ -89,21 +89,11 @@ class _Work:
     seconds: float
 
     def __call__(self, name: str) -> OpReport:
-        start = time.monotonic()
-        deadline = start + self.seconds
+        deadline = time.monotonic() + self.seconds
         if name == _PLANS:
-            report = check_plans(seed=self.settings.seed, deadline=deadline)
-        else:
-            report = self._check(name, deadline)
-        report.seconds = round(time.monotonic() - start, 3)
-        return report
-
-    def _check(self, name: str, deadline: float) -> OpReport:
+            return check_plans(seed=self.settings.seed, deadline=deadline)
         op = overload(name)
-        try:
-            calls = self.samples.calls(op)
-        except FileError as error:
-            return OpReport(name, error=str(error))
+        calls = self.samples.calls(op)
         if not calls:
             return OpReport(
                 name, error="no call is known that it takes; give some with --samples FILE"

@@ -96,7 +96,7 @@ def check_plans(
             sizes = meshes[index % len(meshes)]
             _check_one(report, sizes, chance, skipped)
     report.skipped = dict(skipped.most_common())
-    report.seconds = time.monotonic() - start
+    report.seconds = round(time.monotonic() - start, 3)
     return report
 
 

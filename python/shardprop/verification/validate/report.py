@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from rich.table import Table
 
-from ...support.console import console_for_tables, counted
+from ...support.console import console_for_tables, counted, table
 from ..report import listed
 from ..settings import Settings
 from .repro import DEFINE_HERE
@@ -40,16 +40,19 @@ def values(reports: Sequence[OpReport], settings: Settings, seconds: float) -> d
     return {
         "torch": torch.__version__,
         "settings": asdict(settings),
-        "summary": {
-            "ops": len(reports),
-            "unsound": sum(len(report.unsound) for report in reports),
-            "raising": sum(len(report.raising) for report in reports),
-            "missing": sum(len(report.missing) for report in reports),
-            "errors": sum(report.error is not None for report in reports),
-            "checks": sum(report.checks for report in reports),
-            "seconds": round(seconds, 2),
-        },
+        "summary": {**_counts(reports), "seconds": round(seconds, 2)},
         "ops": [asdict(report) for report in reports],
+    }
+
+
+def _counts(reports: Sequence[OpReport]) -> dict[str, int]:
+    return {
+        "ops": len(reports),
+        "unsound": sum(len(report.unsound) for report in reports),
+        "raising": sum(len(report.raising) for report in reports),
+        "missing": sum(len(report.missing) for report in reports),
+        "errors": sum(report.error is not None for report in reports),
+        "checks": sum(report.checks for report in reports),
     }
 
 
@@ -107,20 +110,19 @@ def print_reports(
 
 
 def _table(reports: Sequence[OpReport]) -> Table:
-    table = Table("op", "rule", box=None)
-    for name in ("calls", "rows", "checks", "unsound", "raising", "missing", "s"):
-        table.add_column(name, justify="right")
+    figures = ("calls", "rows", "checks", "unsound", "raising", "missing", "s")
+    shown = table(("op", "rule"), figures)
     for report in reports:
         numbers = (report.calls, report.rows, report.checks)
         found = len(report.unsound), len(report.raising), len(report.missing)
-        table.add_row(
+        shown.add_row(
             report.op,
             report.rule,
             *map(str, (*numbers, *found)),
             f"{report.seconds:.1f}",
             style="red" if report.unsound or report.error else None,
         )
-    return table
+    return shown
 
 
 def _details(report: OpReport, show_missing: bool, scripts: dict[int, Path]) -> Iterator[str]:
@@ -171,32 +173,23 @@ def _finding_text(finding: Finding, script: Path | None) -> str:
 
 
 def _summary(reports: Sequence[OpReport], seconds: float) -> str:
-    wrong = [report for report in reports if report.unsound]
-    failed = sum(report.error is not None for report in reports)
-    unsound = sum(len(report.unsound) for report in reports)
-    raising = sum(len(report.raising) for report in reports)
-    missing = sum(len(report.missing) for report in reports)
-    checks = sum(report.checks for report in reports)
-    parts = [
-        f"{counted(len(reports), 'op')}, {counted(checks, 'check')} in {seconds:.1f} s",
-        _unsound(unsound, len(wrong), raising) if checks else "nothing could be checked",
-        _missing(missing),
-        f"{counted(failed, 'op')} not tried to {'its' if failed == 1 else 'their'} end"
-        if failed
-        else "",
-    ]
-    return "; ".join(part for part in parts if part) + "."
-
-
-def _unsound(rows: int, ops: int, raising: int) -> str:
-    if not rows:
-        return "no unsound row"
-    found = f"{counted(rows, 'unsound row')} in {counted(ops, 'op')}"
-    return f"{found} ({raising} since a rank raises)" if raising else found
-
-
-def _missing(rows: int) -> str:
-    if not rows:
-        return ""
-    found = "1 row that holds and is" if rows == 1 else f"{rows} rows that hold and are"
-    return f"{found} not claimed (--show-missing)"
+    count = _counts(reports)
+    unsound, missing, errors = count["unsound"], count["missing"], count["errors"]
+    checks = counted(count["checks"], "check")
+    parts = [f"{counted(len(reports), 'op')}, {checks} in {seconds:.1f} s"]
+    if not count["checks"]:
+        parts.append("nothing could be checked")
+    elif not unsound:
+        parts.append("no unsound row")
+    else:
+        wrong = sum(bool(report.unsound) for report in reports)
+        since = f" ({count['raising']} since a rank raises)" if count["raising"] else ""
+        parts.append(f"{counted(unsound, 'unsound row')} in {counted(wrong, 'op')}{since}")
+    if missing:
+        rows = "1 row that holds and is" if missing == 1 else f"{missing} rows that hold and are"
+        parts.append(f"{rows} not claimed (--show-missing)")
+    if errors:
+        parts.append(
+            f"{counted(errors, 'op')} not tried to {'its' if errors == 1 else 'their'} end"
+        )
+    return "; ".join(parts) + "."
