@@ -31,6 +31,11 @@ class Report:
     error: str | None = field(default=None, kw_only=True)
     seconds: float = field(default=0.0, kw_only=True)
 
+    @property
+    def reasons(self) -> str:
+        """Why calls or rows were left out, each with how often."""
+        return ", ".join(f"{reason} ({count})" for reason, count in self.skipped.items())
+
 
 Some = TypeVar("Some", bound=Report)
 

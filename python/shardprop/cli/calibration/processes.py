@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import tempfile
 from collections.abc import Callable
@@ -12,11 +11,11 @@ from dataclasses import replace
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.device_mesh import init_device_mesh
 
-from ... import _torch
 from ...cost.calibration import Calibration, calibrate
 from ...cost.topology import Group, Topology
+from ...redistribution.group_creation import create_groups
 from ...support.progress import progress
 from ...support.torch_advice import without_torch_advice
 from .report import publish
@@ -75,7 +74,7 @@ def _calibrated(request: Request) -> Calibration:
     names = request.names or tuple(f"dim{dim}" for dim in range(len(request.shape)))
     mesh = init_device_mesh(request.device, request.shape, mesh_dim_names=names)
     if request.flatten:
-        _flatten_all(mesh, names)
+        create_groups(mesh)
     settings = request.settings
     with _progress(settings.warmups + settings.repetitions) as begin:
         found = calibrate(mesh, settings, begin)
@@ -87,13 +86,6 @@ def _calibrated(request: Request) -> Calibration:
 def _progress(rounds: int) -> AbstractContextManager[Callable[[str], None]]:
     """A bar, on one rank."""
     return progress(rounds) if dist.get_rank() == 0 else nullcontext(lambda _: None)
-
-
-def _flatten_all(mesh: DeviceMesh, names: tuple[str, ...]) -> None:
-    active = [name for dim, name in enumerate(names) if mesh.size(dim) > 1]
-    for count in range(2, len(active) + 1):
-        for several in itertools.combinations(active, count):
-            _torch.flatten_mesh(mesh[several] if len(several) < len(names) else mesh)
 
 
 def _by_index(topology: Topology, names: tuple[str, ...]) -> Topology:

@@ -14,13 +14,14 @@ from ..._torch import DeviceMesh
 from ...errors import ShardpropError
 from ..cost_model import COLLECTIVES
 from ..topology import Group, Link, Measured, Memory, PerCollective, Topology
+from ..topology.groups import groups_of
 from .fit import Fit, Point, fit_line
 from .result import Calibration, Fitted
 from .settings import Settings
 from .timing import medians_us
 from .workloads import MeasuredGroup, Workload, copy_workload, workload
 
-__all__ = ["calibrate", "flattened_groups"]
+__all__ = ["calibrate"]
 
 # The file wants a bandwidth, and times that do not grow with the bytes have none: call it 1 PB/s.
 _LEAST_US_PER_BYTE = 1e-9
@@ -64,27 +65,18 @@ def _groups(mesh: DeviceMesh) -> list[MeasuredGroup]:
     Raises:
         ShardpropError: there is none, or its processes are not there.
     """
-    alone = [MeasuredGroup((dim,), mesh, dim) for dim in range(mesh.ndim) if mesh.size(dim) > 1]
-    if not alone:
+    groups = [
+        MeasuredGroup(dims, mesh, dims[0])
+        if len(dims) == 1
+        else MeasuredGroup(dims, _torch.flatten_dims(mesh, dims), 0)
+        for dims in groups_of(mesh, _torch.flattened_groups(mesh))
+    ]
+    if not groups:
         raise ShardpropError(
             f"Expected a mesh dim of size 2 and more, got a mesh of {tuple(mesh.shape)}."
         )
-    for group in alone:
-        backend = dist.get_backend(mesh.get_group(group.mesh_dim))
-        if backend == "fake":
-            raise ShardpropError("Expected real process groups, got the fake backend.")
-    return alone + flattened_groups(mesh)
-
-
-def flattened_groups(mesh: DeviceMesh) -> list[MeasuredGroup]:
-    """The groups of several mesh dims that the program has flattened."""
-    active = [dim for dim in range(mesh.ndim) if mesh.size(dim) > 1]
-    groups = []
-    for count in range(2, len(active) + 1):
-        for dims in itertools.combinations(active, count):
-            flat = _torch.flattened_mesh(mesh, dims)
-            if flat is not None:
-                groups.append(MeasuredGroup(dims, flat, 0))
+    if any(dist.get_backend(group.mesh.get_group(group.mesh_dim)) == "fake" for group in groups):
+        raise ShardpropError("Expected real process groups, got the fake backend.")
     return groups
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ import torch
 from ..._torch import Partial, Placement, Replicate, Shard
 from ..calls.call import Call
 from ..settings import Settings
+from ..simulator.candidates import of_operands
 from ..simulator.execution import Executable
 from ..simulator.explore import explore
 from ..simulator.partials import Untestable, is_reducible
@@ -72,20 +73,11 @@ def combinations(
         [Replicate(), *_shards(executable, group, ranks), *_pending(executable, group, "sum")]
         for group in groups
     ]
-    yield from _of_operands(groups, itertools.product(*with_shards))
+    yield from (of_operands(groups, chosen) for chosen in itertools.product(*with_shards))
     for op in reduce_ops:
         if op != "sum":
             waiting = [[Replicate(), *_pending(executable, group, op)] for group in groups]
-            yield from _of_operands(groups, itertools.product(*waiting))
-
-
-def _of_operands(
-    groups: Sequence[Sequence[int]], chosen: Iterable[tuple[Placement, ...]]
-) -> Iterator[tuple[Placement, ...]]:
-    """From one placement for each group of operands to one for each operand."""
-    for placements in chosen:
-        of = {i: p for group, p in zip(groups, placements, strict=True) for i in group}
-        yield tuple(of[index] for index in range(len(of)))
+            yield from (of_operands(groups, chosen) for chosen in itertools.product(*waiting))
 
 
 def _shards(executable: Executable, group: Sequence[int], ranks: int) -> Iterator[Placement]:

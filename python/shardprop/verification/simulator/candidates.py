@@ -17,7 +17,7 @@ from .ranks import local_shapes
 from .screen import plausible
 from .simulation import Simulation
 
-__all__ = ["Combinations", "all_output_placements", "output_placements"]
+__all__ = ["Combinations", "all_output_placements", "of_operands", "output_placements"]
 
 REPLICATE = Replicate()
 _ENOUGH = 6
@@ -37,6 +37,14 @@ def shard(dim: int, factor: int) -> Placement:
     return StridedShard(dim, split_factor=factor) if factor else Shard(dim)
 
 
+def of_operands(
+    groups: Sequence[Sequence[int]], placements: Sequence[Placement]
+) -> tuple[Placement, ...]:
+    """From one placement for each group of operands to one for each operand."""
+    placed = {i: p for group, p in zip(groups, placements, strict=True) for i in group}
+    return tuple(placed[operand] for operand in range(len(placed)))
+
+
 class Combinations:
     """Placements of all operands on one mesh dim, operands of one list alike, ``out=`` arguments
     replicated.
@@ -49,7 +57,6 @@ class Combinations:
         self, executable: Executable, simulation: Simulation, factors: Sequence[int], limit: int
     ) -> None:
         self._groups = executable.groups
-        self._width = len(executable.operands)
         self._operands = executable.operands
         self._simulation = simulation
         self.left_out = 0
@@ -113,11 +120,7 @@ class Combinations:
                 # Without a strided shard it was among the plain ones.
                 if index and not any(isinstance(p, StridedShard) for p in chosen):
                     continue
-                row = [REPLICATE] * self._width
-                for group, placement in zip(self._groups, chosen, strict=True):
-                    for operand in group:
-                        row[operand] = placement  # type: ignore[call-overload]
-                yield tuple(row)
+                yield of_operands(self._groups, chosen)
 
     def _bounded(self, space: list[list[Placement]]) -> Iterator[tuple[Placement, ...]]:
         total = math.prod(map(len, space))

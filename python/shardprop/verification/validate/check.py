@@ -126,8 +126,7 @@ class _Checker:
         report.rows = len(self._claimed)
         report.skipped = dict(self._skipped.most_common())
         if not self._with_verdict and (self._listed or self._claimed):
-            reasons = ", ".join(f"{reason} ({count})" for reason, count in report.skipped.items())
-            report.error = report.error or f"no row of the rule could be tried: {reasons}"
+            report.error = report.error or f"no row of the rule could be tried: {report.reasons}"
 
     def _on_one_dim(
         self, executable: Executable, data: Sequence[Data], claimant: Claimant, ranks: int

@@ -110,7 +110,4 @@ def _left_out(report: OpReport) -> str | None:
     raised = [reason for reason in report.skipped if reason.startswith("the rule raises")]
     if raised:
         return raised[0]
-    if not report.calls:
-        reasons = ", ".join(f"{reason} ({count})" for reason, count in report.skipped.items())
-        return f"no call could be tried: {reasons}"
-    return None
+    return None if report.calls else f"no call could be tried: {report.reasons}"
