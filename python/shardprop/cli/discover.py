@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from .common import AsJson
+from .simulation import Jobs, Ranks, Samples, Seed, TimeLimit
 
 __all__ = ["discover"]
 
@@ -25,12 +26,7 @@ def discover(
         Path | None,
         typer.Option(metavar="FILE", help="A Python file to import, such as defines the ops."),
     ] = None,
-    samples: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="A Python file with samples(op), which yields (args, kwargs)."
-        ),
-    ] = None,
+    samples: Samples = None,
     diff: Annotated[
         bool, typer.Option("--diff", help="Compare with the rule that the op has now.")
     ] = False,
@@ -38,14 +34,10 @@ def discover(
         bool,
         typer.Option("--every-reduce-op", help="Try product, band, bor and bxor too."),
     ] = False,
-    ranks: Annotated[str, typer.Option(metavar="N,N", help="Sizes of the 1-D meshes.")] = "2,3",
-    jobs: Annotated[
-        int | None, typer.Option(help="Processes at a time.", show_default="processors")
-    ] = None,
-    time_limit: Annotated[
-        float, typer.Option(metavar="S", help="Seconds for one op, then it is given up.")
-    ] = 120.0,
-    seed: Annotated[int, typer.Option(help="Seed of every random number.")] = 0,
+    ranks: Ranks = "2,3",
+    jobs: Jobs = None,
+    time_limit: TimeLimit = 120.0,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Find the rule of an op: the rows that hold on simulated ranks, as the shortest text.

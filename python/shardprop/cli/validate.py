@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from .common import AsJson
+from .simulation import Jobs, Ranks, Samples, Seed, TimeLimit
 
 __all__ = ["validate"]
 
@@ -30,16 +31,11 @@ def validate(
             metavar="FILE", help="A Python file to import; without OP, the ops it registers."
         ),
     ] = None,
-    samples: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="A Python file with samples(op), which yields (args, kwargs)."
-        ),
-    ] = None,
+    samples: Samples = None,
     rule: Annotated[
         str, typer.Option(metavar="active|torch", help="The rule that decides, or torch's own.")
     ] = "active",
-    ranks: Annotated[str, typer.Option(metavar="N,N", help="Sizes of the 1-D meshes.")] = "2,3",
+    ranks: Ranks = "2,3",
     composed: Annotated[
         str,
         typer.Option(metavar="N,N|none", help="The mesh on which pairs of rows are composed."),
@@ -53,13 +49,9 @@ def validate(
     plans: Annotated[
         bool, typer.Option("--plans", help="Try how torch carries out redistributions too.")
     ] = False,
-    jobs: Annotated[
-        int | None, typer.Option(help="Processes at a time.", show_default="processors")
-    ] = None,
-    time_limit: Annotated[
-        float, typer.Option(metavar="S", help="Seconds for one op, then it is given up.")
-    ] = 60.0,
-    seed: Annotated[int, typer.Option(help="Seed of every random number.")] = 0,
+    jobs: Jobs = None,
+    time_limit: TimeLimit = 60.0,
+    seed: Seed = 0,
     as_json: AsJson = False,
     repro: Annotated[
         Path | None,

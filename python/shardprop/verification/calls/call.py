@@ -12,7 +12,7 @@ import torch
 from ... import _torch
 from ..._torch import OpOverload
 
-__all__ = ["MADE_UP", "Call", "tensors_in"]
+__all__ = ["MADE_UP", "Call", "is_plain", "tensors_in"]
 
 # How the origin of a call begins that was filled in from the op's schema.
 MADE_UP = "made up"
@@ -21,6 +21,11 @@ MADE_UP = "made up"
 def tensors_in(value: Any) -> list[torch.Tensor]:
     """The tensors in tuples, lists and dicts."""
     return [leaf for leaf in _torch.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Is it strided, and not quantized?"""
+    return tensor.layout is torch.strided and not tensor.is_quantized
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import torch
 
 from ... import _torch
 from ..._torch import OpOverload, TorchDispatchMode
-from .call import Call, tensors_in
+from .call import Call, is_plain, tensors_in
 from .choice import features, is_small
 
 __all__ = ["Recording", "record"]
@@ -169,7 +169,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _keep(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         leaves = _torch.tree_leaves((args, kwargs))
-        if not is_small(args, kwargs) or not all(map(_is_plain, leaves)):
+        if not is_small(args, kwargs) or not all(map(_can_be_kept, leaves)):
             return
         key = features(args, kwargs)
         known = self._known.setdefault(func, set())
@@ -184,7 +184,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.calls.setdefault(func, []).append(copy)
 
 
-def _is_plain(leaf: Any) -> bool:
+def _can_be_kept(leaf: Any) -> bool:
     if isinstance(leaf, torch.Tensor):
-        return leaf.layout is torch.strided and not leaf.is_quantized and leaf.device.type == "cpu"
+        return is_plain(leaf) and leaf.device.type == "cpu"
     return not isinstance(leaf, torch.Generator)

@@ -167,7 +167,7 @@ def _choose(evidence: Evidence) -> tuple[Proposal, Verdict] | None:
     best: tuple[Proposal, Verdict] | None = None
     for proposal in propose(evidence)[:_MOST_TEXTS]:
         verdict = compare(evidence, proposal.text)
-        if verdict.error is not None or verdict.unsound:
+        if verdict.unfit or verdict.unsound:
             continue
         if best is None or verdict.matched > best[1].matched:
             best = (proposal, verdict)

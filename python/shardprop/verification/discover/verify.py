@@ -29,15 +29,13 @@ class Verdict:
         missing: Rows that hold and that the rule has not, each with the calls they hold on.
         empty: Rows that the rule has and that do not hold where a rank has no elements.
         matched: Rows with shards that both have, over all calls.
-        error: Why the rule has no rows for some call.
-        unfit: The calls that it has none for, by number.
+        unfit: The calls that the rule raises for, by number.
     """
 
     unsound: list[tuple[Row, Observation]] = field(default_factory=list)
     missing: dict[Row, list[Observation]] = field(default_factory=dict)
     empty: dict[Row, Observation] = field(default_factory=dict)
     matched: int = 0
-    error: str | None = None
     unfit: set[int] = field(default_factory=set)
 
 
@@ -48,8 +46,7 @@ def compare(evidence: Evidence, text: str) -> Verdict:
     for seen in evidence.observations:
         try:
             claimed = claimed_rows(notation, evidence.calls[seen.call], seen)
-        except Exception as error:
-            verdict.error = verdict.error or f"{seen.text}: {error}"
+        except Exception:  # the notation, or the code of an op, says what it does not take
             verdict.unfit.add(seen.call)
             continue
         for row in sorted(claimed):

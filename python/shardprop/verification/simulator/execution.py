@@ -11,7 +11,7 @@ import torch
 from ... import _torch
 from ..._torch import OpOverload
 from ...model.op_traits import traits_of
-from ..calls.call import Call, tensors_in
+from ..calls.call import Call, is_plain, tensors_in
 from .partials import Untestable
 
 __all__ = ["Executable", "Outcome", "expected_of", "outputs_in"]
@@ -145,28 +145,30 @@ class Executable:
             return "uninitialised output"
         if not self.operands:
             return "no tensor among the arguments"
-        if any(
-            tensor.layout is not torch.strided or tensor.is_quantized for tensor in self.operands
-        ):
+        if not all(map(is_plain, self.operands)):
             return "operand that is no plain strided tensor"
         return None
 
 
-def expected_of(executable: Executable, operands: Sequence[torch.Tensor]) -> Outcome:
+def expected_of(executable: Executable) -> Outcome:
     """What the op makes of whole tensors.
 
     Raises:
-        Untestable: the op is not deterministic, or gives no plain tensors.
+        Untestable: the call says nothing about a rule: the op is not deterministic, say, or gives
+            no plain tensors.
         Exception: what the op raises.
     """
-    outcome = executable.run(operands)
+    reason = executable.reason_to_skip()
+    if reason is not None:
+        raise Untestable(reason)
+    outcome = executable.run(executable.operands)
     tensors = [x for x in (*outcome.outputs, *outcome.written.values()) if x is not None]
     if not tensors:
         raise Untestable("no tensor among the outputs")
-    if any(tensor.layout is not torch.strided or tensor.is_quantized for tensor in tensors):
+    if not all(map(is_plain, tensors)):
         raise Untestable("output that is no plain strided tensor")
     # Elsewhere in memory: some kernels read beyond their operands.
-    again = executable.run([operand.clone() for operand in operands])
+    again = executable.run([operand.clone() for operand in executable.operands])
     repeated = [x for x in (*again.outputs, *again.written.values()) if x is not None]
     if any(not _same_bits(a, b) for a, b in zip(tensors, repeated, strict=True)):
         raise Untestable("not deterministic")

@@ -12,15 +12,14 @@ from dataclasses import dataclass, field
 import torch
 
 from ..._torch import Placement, Replicate, is_shard
-from ..calls.call import Call
 from ..settings import Settings
 from .candidates import REPLICATE, Combinations, all_output_placements, output_placements
 from .compare import is_rounded
 from .execution import Executable, Outcome
 from .partials import Untestable
-from .simulation import Layout, Row, Simulation, is_replicated, simulations, telling, varied
+from .simulation import Layout, Row, Simulation, is_replicated, telling
 
-__all__ = ["Exploration", "Row", "explore", "sound_rows"]
+__all__ = ["Exploration", "explore"]
 
 
 @dataclass
@@ -29,27 +28,14 @@ class Exploration:
 
     Attributes:
         tried: Placements of all operands that the op was run on, of ``out=`` arguments Replicate.
-        sound: Rows that hold, but for the one where all is replicated.
+        sound: Rows that hold and say something: not the one where all is replicated, nor those of
+            dims too small to be cut, nor a Partial where Replicate holds.
         skipped: Combinations left out, counted by reason.
     """
 
     tried: set[tuple[Placement, ...]] = field(default_factory=set)
     sound: list[Row] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
-
-
-def sound_rows(call: Call, ranks: int, settings: Settings | None = None) -> list[Row]:
-    """The rows that hold for a call on a mesh dim of `ranks` ranks and say something: not those of
-    dims too small to be cut, nor a Partial where Replicate holds.
-
-    Raises:
-        Untestable: the call says nothing about a rule; the text says why.
-        Exception: what the op raises on the whole tensors.
-    """
-    settings = settings or Settings()
-    executable = Executable(call)
-    trials = simulations(executable, varied(executable), (ranks,), settings.seed)
-    return explore(executable, trials, settings).sound
 
 
 def explore(

@@ -14,7 +14,7 @@ import torch
 
 from ..._torch import NormPartial, Partial
 
-__all__ = ["Untestable", "folded_by_name", "is_reducible", "parts", "reduced"]
+__all__ = ["Tensors", "Untestable", "folded_by_name", "is_reducible", "parts", "reduced"]
 
 Tensors = list[torch.Tensor]
 

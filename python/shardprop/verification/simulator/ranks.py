@@ -14,11 +14,10 @@ import torch
 
 from ..._torch import Placement, Replicate, Shard, is_partial, is_shard
 from .compare import difference, largest
-from .partials import Untestable, parts, reduced
+from .partials import Tensors, Untestable, parts, reduced
 
 __all__ = ["Mismatch", "join", "local_shapes", "places_of", "split", "summed_scale"]
 
-Tensors = list[torch.Tensor]
 Shape = tuple[int, ...]
 
 

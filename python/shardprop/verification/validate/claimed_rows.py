@@ -24,6 +24,7 @@ from ..._torch import (
     make_spec,
 )
 from ...model.op_traits import traits_of
+from ...propagation.answer import wanted_specs
 from ...propagation.propagator import propagate_sharding
 from ...propagation.route import Who, route_of
 from ...rules import torch_registry
@@ -341,14 +342,9 @@ def _schema(executable: Executable, sizes: tuple[int, ...], layouts: Sequence[La
 
 def _leaves_operands(schema: OpSchema, sharding: OutputSharding) -> bool:
     """Are all operands to stay as they are?"""
-    wanted = sharding.redistribute_schema
-    if not sharding.needs_redistribute or wanted is None:
-        return True
-    now, then = (
-        [x.placements for x in _torch.tree_leaves(one.args_schema) if isinstance(x, DTensorSpec)]
-        for one in (schema, wanted)
-    )
-    return now == then
+    now = [x for x in _torch.tree_leaves(schema.args_schema) if isinstance(x, DTensorSpec)]
+    wanted = wanted_specs(schema, sharding)
+    return [spec.placements for spec in now] == [spec.placements for spec in wanted]
 
 
 def _output_specs(sharding: OutputSharding) -> list[DTensorSpec | None]:

@@ -24,12 +24,11 @@ from ..simulator.candidates import REPLICATE, shard
 from ..simulator.compare import difference, largest
 from ..simulator.partials import Untestable
 from ..simulator.ranks import Mismatch, join, split, summed_scale
+from ..simulator.simulation import Layout
 from .meshes import ensure_process_group, mesh_of
 from .results import Finding, OpReport
 
 __all__ = ["check_plan", "check_plans"]
-
-Layout = tuple[Placement, ...]
 
 _SHAPES = ((8, 4), (7, 5), (6, 9), (12, 8), (5, 2, 6), (24,), (13,))
 _REDUCE_OPS = ("sum", "avg", "max", "min")

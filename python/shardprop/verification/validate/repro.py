@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from ..._torch import NormPartial, Partial, Placement, Replicate, Shard, is_shard
-from ..calls.call import Call
+from ..calls.call import Call, is_plain
 from ..crash_isolation import last_apart
 from ..settings import Settings
 from ..simulator.compare import largest
@@ -321,7 +321,7 @@ def _literal(value: Any, names: dict[int, str]) -> str:
 
 
 def _tensor(value: torch.Tensor) -> str:
-    if value.layout is not torch.strided or value.is_quantized:
+    if not is_plain(value):
         raise _Unwritable
     shape = tuple(value.shape)
     kind = "" if value.dtype in (torch.float32, torch.int64, torch.bool) else f"dtype={value.dtype}"

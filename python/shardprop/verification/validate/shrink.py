@@ -14,11 +14,10 @@ import torch
 from ..calls.call import Call
 from ..calls.resizing import listed_ints, resized, sizes_of
 from ..simulator.execution import Executable, expected_of
-from ..simulator.partials import Untestable
 from ..simulator.ranks import join
 from ..simulator.simulation import Data, Row, Simulation, layouts_of
 
-__all__ = ["Witness", "ever_smaller", "shrunk", "witness_of"]
+__all__ = ["Witness", "ever_smaller", "witness_of"]
 
 # A call of so few elements shows that rows hold; of fewer they might by chance.
 _FEW = 32
@@ -58,20 +57,11 @@ def witness_of(
         Exception: what the op raises.
     """
     executable = Executable(call)
-    reason = executable.reason_to_skip()
-    if reason is not None:
-        raise Untestable(reason)
-    data = Data(executable.operands, expected_of(executable, executable.operands))
+    data = Data(executable.operands, expected_of(executable))
     keys = enumerate(layouts_of(rows)[0])
     held = None if local is None else dict(zip(keys, local, strict=True))
     trial = Simulation(executable, data, sizes, seed, held)
     return Witness(trial, tuple(rows), trial.mismatch(rows))
-
-
-def shrunk(witness: Witness, is_claimed: Callable[[Witness], bool] | None = None) -> Witness:
-    """The smallest witness found that shows the same; see `ever_smaller`."""
-    *_, last = ever_smaller(witness, is_claimed)
-    return last
 
 
 def ever_smaller(

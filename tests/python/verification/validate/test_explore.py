@@ -12,7 +12,7 @@ from torch.distributed.tensor import Shard
 from shardprop.verification.calls.call import Call
 from shardprop.verification.settings import Settings
 from shardprop.verification.simulator.execution import Executable
-from shardprop.verification.simulator.explore import explore, sound_rows
+from shardprop.verification.simulator.explore import explore
 from shardprop.verification.simulator.partials import Untestable
 from shardprop.verification.simulator.simulation import simulations, varied
 from shardprop.verification.texts import row_text
@@ -29,7 +29,9 @@ def same_numbers() -> None:
 def rows_of(
     op: Any, *args: Any, ranks: int = 2, settings: Settings = PLAIN, **kwargs: Any
 ) -> set[str]:
-    return {row_text(row) for row in sound_rows(Call(op, args, kwargs), ranks, settings)}
+    call = Executable(Call(op, args, kwargs))
+    trials = simulations(call, varied(call), (ranks,), settings.seed)
+    return {row_text(row) for row in explore(call, trials, settings).sound}
 
 
 def same(*placements: str, width: int) -> set[str]:

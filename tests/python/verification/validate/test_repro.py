@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from shardprop.verification.simulator.partials import Untestable
 from shardprop.verification.simulator.ranks import split
 from shardprop.verification.simulator.simulation import Row
 from shardprop.verification.validate.repro import DEFINE_HERE, joined, script
-from shardprop.verification.validate.shrink import Witness, shrunk, witness_of
+from shardprop.verification.validate.shrink import Witness, ever_smaller, witness_of
 
 from ...narrow import known
 
@@ -37,6 +37,11 @@ def strided(dim: int, factor: int) -> Placement:
 def numbers(*shape: int) -> torch.Tensor:
     generator = torch.Generator().manual_seed(7)
     return torch.randn(shape, dtype=torch.float64, generator=generator)
+
+
+def shrunk(found: Witness, is_claimed: Callable[[Witness], bool] | None = None) -> Witness:
+    *_, smallest = ever_smaller(found, is_claimed)
+    return smallest
 
 
 @dataclass
