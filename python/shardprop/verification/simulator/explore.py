@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 import torch
 
 from ..._torch import Placement, Replicate, is_shard
+from ...model.placements import Placements
 from ..settings import Settings
 from .candidates import REPLICATE, Combinations, all_output_placements, output_placements
 from .compare import is_rounded
 from .execution import Executable, Outcome
 from .partials import Untestable
-from .simulation import Layout, Row, Simulation, is_replicated, telling
+from .simulation import Row, Simulation, is_replicated, telling
 
 __all__ = ["Exploration", "explore"]
 
@@ -142,7 +143,7 @@ class _Explorer:
                 if placement is REPLICATE or is_shard(placement):
                     return
 
-    def _rewritten_options(self, layouts: tuple[Layout, ...]) -> list[Placement | None]:
+    def _rewritten_options(self, layouts: tuple[Placements, ...]) -> list[Placement | None]:
         """The same for an op whose arguments are rewritten for each placement of its output."""
         whole = self._first.expected.outputs[0]
         if whole is None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 
 from ..._torch import Partial, Placement, Replicate, is_partial, is_shard
+from ...model.placements import Placements
 from ..calls.call import Call
 from .compare import difference, is_rounded, largest, tolerance
 from .execution import Executable, Outcome, expected_of
@@ -18,7 +19,6 @@ from .ranks import Mismatch, join, local_shapes, split, summed_scale
 
 __all__ = [
     "Data",
-    "Layout",
     "Raised",
     "Row",
     "Simulation",
@@ -29,10 +29,6 @@ __all__ = [
     "telling",
     "varied",
 ]
-
-# Placements of one tensor over the mesh.
-Layout = tuple[Placement, ...]
-
 
 _ADDED = ("sum", "avg")
 _ARITHMETIC = (*_ADDED, "product")
@@ -136,7 +132,7 @@ class Simulation:
         data: Data,
         sizes: tuple[int, ...],
         seed: int,
-        local: Mapping[tuple[int, Layout], list[torch.Tensor]] | None = None,
+        local: Mapping[tuple[int, Placements], list[torch.Tensor]] | None = None,
     ) -> None:
         self.executable = executable
         self.operands, self.expected = data
@@ -145,14 +141,16 @@ class Simulation:
         self.runs = 0
         self._largest = [0.0 if x is None else largest(x) for x in self.expected.outputs]
         self._aliases = executable.alias_of(len(self.expected.outputs))
-        self._local: dict[tuple[int, Layout], list[torch.Tensor] | Untestable] = {**(local or {})}
+        self._local: dict[tuple[int, Placements], list[torch.Tensor] | Untestable] = {
+            **(local or {})
+        }
         self._ran: dict[object, list[Outcome] | str] = {}
 
     def alias(self, output: int) -> int | None:
         """The operand that an output is."""
         return self._aliases[output]
 
-    def local(self, operand: int, layout: Layout) -> list[torch.Tensor]:
+    def local(self, operand: int, layout: Placements) -> list[torch.Tensor]:
         """The local tensors of an operand.
 
         Raises:
@@ -173,7 +171,7 @@ class Simulation:
             raise held
         return held
 
-    def _refuse_flags_as_numbers(self, operand: int, layout: Layout) -> None:
+    def _refuse_flags_as_numbers(self, operand: int, layout: Placements) -> None:
         """A pending sum of flags is a logical or, which no sum of numbers commutes with. Beside
         numbers a program has flags replicated or cut; a rule that says the same of all dtypes,
         as that of an addition, is not to be blamed for it on a call that nobody makes."""
@@ -193,12 +191,14 @@ class Simulation:
             and all(x is None or _is_blank(x) for x in self.expected.outputs)
         )
 
-    def has_equal_parts(self, operand: int, layout: Layout) -> bool:
+    def has_equal_parts(self, operand: int, layout: Placements) -> bool:
         """Do all ranks hold the same, so that nothing is seen of a Partial?"""
         first, *others = self.local(operand, layout)
         return all(torch.equal(first, other) for other in others)
 
-    def _run(self, inputs: tuple[Layout, ...], output: Layout | None) -> list[Outcome] | str:
+    def _run(
+        self, inputs: tuple[Placements, ...], output: Placements | None
+    ) -> list[Outcome] | str:
         ranks = self._of_ranks(inputs, output)
         self.runs += 1
         made: list[Outcome] = []
@@ -212,7 +212,7 @@ class Simulation:
         return made
 
     def _of_ranks(
-        self, inputs: tuple[Layout, ...], output: Layout | None
+        self, inputs: tuple[Placements, ...], output: Placements | None
     ) -> list[tuple[tuple[torch.Tensor, ...], tuple[int, ...] | None]]:
         """Per rank its operands, and the shape of its output where arguments hold that."""
         local = [self.local(index, layout) for index, layout in enumerate(inputs)]
@@ -231,14 +231,14 @@ class Simulation:
             for operands, shape in self._of_ranks(inputs, self._rewritten_for(outputs[:1]))
         ]
 
-    def _rewritten_for(self, outputs: Sequence[Layout | None]) -> Layout | None:
+    def _rewritten_for(self, outputs: Sequence[Placements | None]) -> Placements | None:
         """The output's layout, where arguments with its shape are rewritten for it."""
         if not outputs or outputs[0] is None or not self.executable.rewrites_shape:
             return None
         return outputs[0] if any(map(is_shard, outputs[0])) else None
 
     def local_outputs(
-        self, inputs: tuple[Layout, ...], output: Layout | None = None
+        self, inputs: tuple[Placements, ...], output: Placements | None = None
     ) -> list[Outcome] | str:
         """What the ranks make of operands laid out as `inputs`; the error where one raises one.
 
@@ -252,7 +252,9 @@ class Simulation:
             self._ran[key] = self._run(*key)
         return self._ran[key]
 
-    def output_mismatch(self, made: Sequence[Outcome], output: int, layout: Layout) -> str | None:
+    def output_mismatch(
+        self, made: Sequence[Outcome], output: int, layout: Placements
+    ) -> str | None:
         """Why the local outputs are not the whole one laid out as `layout`; None if they are."""
         whole = self.expected.outputs[output]
         local = [outcome.outputs[output] for outcome in made]
@@ -264,7 +266,7 @@ class Simulation:
         return self.mismatch_of(present, layout, whole, self._largest[output])
 
     def mismatch_of(
-        self, local: list[torch.Tensor], layout: Layout, whole: torch.Tensor, scale: float
+        self, local: list[torch.Tensor], layout: Placements, whole: torch.Tensor, scale: float
     ) -> str | None:
         """Why local tensors, up to `scale`, are not the whole one laid out so; None if they are."""
         try:
@@ -275,11 +277,15 @@ class Simulation:
             joined = _with_lost_infinities(joined, whole)
         return difference(joined, whole, max(scale, summed_scale(local, layout)))
 
-    def tolerance(self, made: Sequence[torch.Tensor], layout: Layout, whole: torch.Tensor) -> float:
+    def tolerance(
+        self, made: Sequence[torch.Tensor], layout: Placements, whole: torch.Tensor
+    ) -> float:
         """How far what the ranks hold together may be off."""
         return tolerance(whole.dtype, max(largest(whole), summed_scale(list(made), layout)))
 
-    def written_mismatch(self, made: Sequence[Outcome], inputs: tuple[Layout, ...]) -> str | None:
+    def written_mismatch(
+        self, made: Sequence[Outcome], inputs: tuple[Placements, ...]
+    ) -> str | None:
         """Why what was written to is not what it should be, in the layout that it came in."""
         for operand, whole in self.expected.written.items():
             if operand in self.executable.outs:
@@ -332,13 +338,13 @@ def _failure(rank: int, operands: Sequence[torch.Tensor], error: Exception) -> R
     return Raised(f"{where}: {type(error).__name__}: {text}")
 
 
-def layouts_of(rows: Sequence[Row]) -> tuple[tuple[Layout, ...], list[Layout | None]]:
+def layouts_of(rows: Sequence[Row]) -> tuple[tuple[Placements, ...], list[Placements | None]]:
     """The layouts of the operands and of the outputs, rows being one for each mesh dim."""
     inputs = tuple(zip(*(row.inputs for row in rows), strict=True))
     return inputs, [_layout(column) for column in zip(*(row.outputs for row in rows), strict=True)]
 
 
-def _layout(column: Sequence[Placement | None]) -> Layout | None:
+def _layout(column: Sequence[Placement | None]) -> Placements | None:
     present = [placement for placement in column if placement is not None]
     return tuple(present) if len(present) == len(column) else None
 
@@ -369,7 +375,7 @@ def telling(trials: Sequence[Simulation], rows: Sequence[Row]) -> Sequence[Simul
     return trials if random else trials[:_SETS_OF_DATA]
 
 
-def is_mixed(layout: Layout) -> bool:
+def is_mixed(layout: Placements) -> bool:
     """Two kinds of Partial in one layout, which torch refuses (but for sum and avg)."""
     kinds = {str(p) for p in layout if is_partial(p)}
     return len(kinds) > 1 and kinds != {str(Partial("sum")), str(Partial("avg"))}

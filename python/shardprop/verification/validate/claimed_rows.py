@@ -24,6 +24,7 @@ from ..._torch import (
     make_spec,
 )
 from ...model.op_traits import traits_of
+from ...model.placements import Placements
 from ...propagation.answer import wanted_specs
 from ...propagation.propagator import propagate_sharding
 from ...propagation.route import Who, route_of
@@ -34,7 +35,7 @@ from ..settings import Settings
 from ..simulator.candidates import shard
 from ..simulator.execution import Executable, Outcome
 from ..simulator.ranks import local_shapes
-from ..simulator.simulation import Layout, Row, is_replicated
+from ..simulator.simulation import Row, is_replicated
 from .meshes import mesh_of
 
 __all__ = ["Claimant", "Claims", "as_meta", "is_enough", "kind_of_rule"]
@@ -245,7 +246,7 @@ class Claimant:
                 found.rows += rows
 
     def _decided(
-        self, sizes: tuple[int, ...], layouts: tuple[Layout, ...]
+        self, sizes: tuple[int, ...], layouts: tuple[Placements, ...]
     ) -> list[Row] | str | None:
         """The rows of a decision that redistributes nothing; None if it redistributes something;
         the name of the error if there is no decision."""
@@ -270,7 +271,7 @@ class Claimant:
         ]
 
 
-def _is_shardable(shape: Sequence[int], layout: Layout, sizes: Sequence[int]) -> bool:
+def _is_shardable(shape: Sequence[int], layout: Placements, sizes: Sequence[int]) -> bool:
     """Does a shard leave something on every rank, by torch's count?"""
     pieces: Counter[int] = Counter()
     for placement, ranks in zip(layout, sizes, strict=True):
@@ -331,7 +332,9 @@ def is_enough(local: Sequence[int], placeholder: Any) -> bool:
     )
 
 
-def _schema(executable: Executable, sizes: tuple[int, ...], layouts: Sequence[Layout]) -> OpSchema:
+def _schema(
+    executable: Executable, sizes: tuple[int, ...], layouts: Sequence[Placements]
+) -> OpSchema:
     mesh = mesh_of(sizes)
     placed = zip(executable.operands, layouts, strict=True)
     call = executable.call.on(

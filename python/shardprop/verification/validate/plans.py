@@ -19,12 +19,12 @@ import torch
 
 from ... import _torch
 from ..._torch import DTensor, Partial, Placement, is_shard
+from ...model.placements import Placements
 from ...support.torch_advice import without_torch_advice
 from ..simulator.candidates import REPLICATE, shard
 from ..simulator.compare import difference, largest
 from ..simulator.partials import Untestable
 from ..simulator.ranks import Mismatch, join, split, summed_scale
-from ..simulator.simulation import Layout
 from .meshes import ensure_process_group, mesh_of
 from .results import Finding, OpReport
 
@@ -38,8 +38,8 @@ _FACTORS = (2, 3)
 def check_plan(
     whole: torch.Tensor,
     sizes: tuple[int, ...],
-    source: Layout,
-    target: Layout,
+    source: Placements,
+    target: Placements,
     *,
     flattened: bool = False,
     seed: int = 0,
@@ -139,8 +139,8 @@ def _random_layout(
     sizes: Sequence[int],
     reduce_op: str,
     chance: random.Random,
-    source: Layout | None = None,
-) -> Layout:
+    source: Placements | None = None,
+) -> Placements:
     """One kind of Partial, as torch asks, and in a target only where the source has it already; a
     strided shard before others only, for only then does it stand for an order."""
     made: list[Placement] = []

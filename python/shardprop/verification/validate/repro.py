@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from ..._torch import NormPartial, Partial, Placement, Replicate, Shard, is_shard
+from ...model.placements import Placements
 from ..calls.call import Call, is_plain
 from ..crash_isolation import last_apart
 from ..settings import Settings
@@ -26,7 +27,7 @@ from ..simulator.compare import largest
 from ..simulator.execution import Outcome, outputs_in
 from ..simulator.partials import folded_by_name
 from ..simulator.ranks import local_shapes, places_of
-from ..simulator.simulation import Layout, layouts_of
+from ..simulator.simulation import layouts_of
 from ..texts import row_text
 from .shrink import Witness, ever_smaller
 
@@ -160,7 +161,7 @@ class _Writer:
         parts = [f"{name}_on[{rank}]" for rank in range(len(local))]
         yield f"{name} = {_bare(self._joined(parts, layout, whole)[0])}"
 
-    def _joined(self, parts: Sequence[str], layout: Layout, whole: torch.Tensor) -> list[str]:
+    def _joined(self, parts: Sequence[str], layout: Placements, whole: torch.Tensor) -> list[str]:
         return joined(parts, layout, self._trial.sizes, whole.shape, whole.dtype)
 
     def _calls(self) -> Iterator[str]:
@@ -206,7 +207,7 @@ class _Writer:
         self,
         parts: Sequence[str],
         local: list[torch.Tensor],
-        layout: Layout,
+        layout: Placements,
         name: str,
         whole: torch.Tensor,
     ) -> Iterator[str]:
@@ -282,7 +283,7 @@ def _bare(expression: str) -> str:
     return expression if expression[0] != "(" or set("()") & set(inner) else inner
 
 
-def _shown(layout: Layout) -> str:
+def _shown(layout: Placements) -> str:
     return ", ".join(map(str, layout))
 
 
