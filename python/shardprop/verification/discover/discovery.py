@@ -134,7 +134,7 @@ def _choose_and_check(
 def _choose_for_most(evidence: Evidence) -> tuple[tuple[Proposal, Verdict] | None, list[str]]:
     """The chosen proposal, and the calls that it does not fit."""
     chosen = _choose(evidence)
-    if chosen is not None and not _misses_shards(chosen[1]):
+    if chosen is not None and not any(map(cuts, chosen[1].missing)):
         return chosen, []
     # Where an argument names a dim, a scalar has none; and two arguments may name the same.
     usual = [seen for seen in evidence.observations if not _is_odd(seen)]
@@ -174,10 +174,6 @@ def _choose(evidence: Evidence) -> tuple[Proposal, Verdict] | None:
         if verdict.matched >= proposal.explained:
             break
     return best
-
-
-def _misses_shards(verdict: Verdict) -> bool:
-    return any(map(cuts, verdict.missing))
 
 
 def _shown(rule: Rule, evidence: Evidence) -> Iterator[Shown]:

@@ -8,14 +8,9 @@ from typing import Any
 
 from .rows import Row, implies, shard_dim, show
 
-__all__ = ["Observation", "every_rank_has_some"]
+__all__ = ["Observation"]
 
 Shape = tuple[int, ...]
-
-
-def every_rank_has_some(size: int, ranks: int) -> bool:
-    """Is no shard of so many elements empty?"""
-    return size > (ranks - 1) * -(-size // ranks)
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,8 @@ class Observation:
 
     def testable(self, slot: int, dim: int) -> bool:
         """Can the dim be cut with something left for every rank?"""
-        return all(every_rank_has_some(size, self.ranks) for size in self.sizes(slot, dim))
+        ranks = self.ranks
+        return all(size > (ranks - 1) * -(-size // ranks) for size in self.sizes(slot, dim))
 
     def even(self, slot: int, dim: int) -> bool:
         """Does the dim fall into equal shards?"""

@@ -39,11 +39,9 @@ def cell_of(placement: object) -> str | None:
     """A placement or a placeholder as a cell; None for what a rule's text has no word for."""
     if placement is None:
         return "-"
-    if isinstance(placement, _torch.ShardingPlaceholder):
-        return f"S({placement.dim})"
     if isinstance(placement, _torch.StridedShard):
         return None
-    if isinstance(placement, _torch.Shard):
+    if isinstance(placement, (_torch.ShardingPlaceholder, _torch.Shard)):
         return f"S({placement.dim})"
     if isinstance(placement, _torch.Replicate):
         return "R"

@@ -6,7 +6,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ..._torch import OpOverload
@@ -75,34 +75,27 @@ def _reports(
     """Reports of the ops as they are done, each made in a process of its own."""
     # What was once found of torch's rules is found again, of one op or of all.
     samples = Samples(ops, settings.seed, own, every_sample=settings.rule == "torch")
-    work = _Work(samples, settings, request.time_limit * (1 - _SPARE))
+
+    def work(name: str) -> OpReport:
+        deadline = time.monotonic() + request.time_limit * (1 - _SPARE)
+        if name == _PLANS:
+            return check_plans(seed=settings.seed, deadline=deadline)
+        op = overload(name)
+        return _check(op, samples.calls(op), settings, deadline)
+
     names = [*map(str, ops), *([_PLANS] if request.plans else [])]
     yield from run_all(work, names, OpReport, request.jobs, request.time_limit)
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What a worker does for one op, or for the plans."""
-
-    samples: Samples
-    settings: Settings
-    seconds: float
-
-    def __call__(self, name: str) -> OpReport:
-        deadline = time.monotonic() + self.seconds
-        if name == _PLANS:
-            return check_plans(seed=self.settings.seed, deadline=deadline)
-        op = overload(name)
-        calls = self.samples.calls(op)
-        if not calls:
-            return OpReport(
-                name, error="no call is known that it takes; give some with --samples FILE"
-            )
-        report = check_op(op, calls, self.settings, deadline)
-        report.error = report.error or _left_out(report)
-        if report.error and all(call.is_made_up for call in calls):
-            report.error += "; the calls were made up: give the op's own with --samples FILE"
-        return report
+def _check(op: OpOverload, calls: Sequence[Call], settings: Settings, deadline: float) -> OpReport:
+    if not calls:
+        error = "no call is known that it takes; give some with --samples FILE"
+        return OpReport(str(op), error=error)
+    report = check_op(op, calls, settings, deadline)
+    report.error = report.error or _left_out(report)
+    if report.error and all(call.is_made_up for call in calls):
+        report.error += "; the calls were made up: give the op's own with --samples FILE"
+    return report
 
 
 def _left_out(report: OpReport) -> str | None:
