@@ -21,21 +21,22 @@ AnyLink = TypeVar("AnyLink", Link, Measured, Link | Measured)
 
 def json_values(topology: Topology) -> dict[str, object]:
     """What `schema.TopologyFile` reads; parts that say nothing are left out."""
-    compute, node = topology.compute, topology.node
-    groups = [
-        {"mesh_dims": list(group.mesh_dims), **_links(group.links)} for group in topology.groups
-    ]
-    values = {
-        "name": topology.name,
-        "sources": list(topology.sources) or None,
-        "launch_us": topology.launch_us,
-        "memory": asdict(topology.memory),
-        "compute": None if compute is None else _compute(compute),
-        "all_to_all_gathers": topology.all_to_all_gathers or None,
-        "node": None if node is None else _node(node),
-        "groups": groups or None,
-    }
-    return {key: value for key, value in values.items() if value is not None}
+    values: dict[str, object] = {"name": topology.name}
+    if topology.sources:
+        values["sources"] = list(topology.sources)
+    values["launch_us"] = topology.launch_us
+    values["memory"] = asdict(topology.memory)
+    if topology.compute is not None:
+        values["compute"] = _compute(topology.compute)
+    if topology.all_to_all_gathers:
+        values["all_to_all_gathers"] = True
+    if topology.node is not None:
+        values["node"] = _node(topology.node)
+    if topology.groups:
+        values["groups"] = [
+            {"mesh_dims": list(group.mesh_dims), **_links(group.links)} for group in topology.groups
+        ]
+    return values
 
 
 def _compute(compute: Compute) -> dict[str, object]:
