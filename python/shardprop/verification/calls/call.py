@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,21 +55,19 @@ class Call:
         return tensors_in((self.args, self.kwargs))
 
     def with_arguments(self, change: Callable[[Any], Any]) -> Call:
-        """The call with another value for each argument."""
+        """The call with another value for each argument, in their order."""
+        args = tuple(map(change, self.args))
         kwargs = {name: change(value) for name, value in self.kwargs.items()}
-        return replace(self, args=tuple(map(change, self.args)), kwargs=kwargs)
+        return Call(self.op, args, kwargs, self.origin)
 
     def with_tensors(self, change: Callable[[torch.Tensor], Any], note: str = "") -> Call:
         """The call on other tensors, with a note on that behind its origin."""
-        leaves, spec = _torch.tree_flatten((self.args, self.kwargs))
-        changed = [change(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        args, kwargs = _torch.tree_unflatten(changed, spec)
-        return replace(self, args=args, kwargs=kwargs, origin=self.origin + note)
+        return replace(self.on(map(change, self.tensors)), origin=self.origin + note)
 
     def on(self, operands: Iterable[Any]) -> Call:
         """The call with these in the places of its tensors, in their order."""
         rest = iter(operands)
-        return self.with_tensors(lambda _: next(rest))
+        return self.with_arguments(lambda value: _placed(value, rest))
 
     def results(self) -> list[torch.Tensor] | None:
         """What the op returns, run on copies; None if it raises.
@@ -83,3 +81,12 @@ class Call:
                 return tensors_in(self.op(*copy.args, **copy.kwargs))
         except Exception:
             return None
+
+
+def _placed(value: Any, operands: Iterator[Any]) -> Any:
+    """An argument with the next of the operands for each of its tensors."""
+    if isinstance(value, torch.Tensor):
+        return next(operands)
+    if isinstance(value, (list, tuple)):
+        return type(value)([_placed(item, operands) for item in value])
+    return value
