@@ -1,19 +1,23 @@
-"""How text is shown: tables as wide as there is room, labelled lines, counts in words."""
+"""How text is shown: tables (all of the package are made here), paragraphs, counts in words."""
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["console_for_tables", "counted", "labelled", "table"]
+__all__ = ["console_for_tables", "counted", "table", "table_lines", "wrapped"]
 
 # Wide enough for the tables where stdout is a file, which has no width.
 _COLUMNS = 120
+# Wide enough for any table.
+_UNBOUNDED = 10_000
 
 
 def console_for_tables() -> Console:
@@ -30,18 +34,47 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
-def table(left: Sequence[str], right: Sequence[str] = ()) -> Table:
-    """An empty table without lines: headings of columns of words, then of columns of figures."""
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]] = (), right: Collection[int] = ()
+) -> Table:
+    """A table without lines, to be printed on a console or made text by `table_lines`.
+
+    Args:
+        headings: One for each column; without any text in them the table has no head.
+        rows: The cells; more can be added to what is returned.
+        right: The columns that are flush right.
+    """
     from rich.table import Table
 
-    made = Table(*left, box=None)
-    for heading in right:
-        made.add_column(heading, justify="right")
+    made = Table(box=None, show_header=any(headings))
+    for place, heading in enumerate(headings):
+        made.add_column(heading, justify="right" if place in right else "left")
+    for row in rows:
+        made.add_row(*row)
     return made
 
 
-def labelled(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """A line for each label and what it stands for, in two columns."""
-    width = max((len(label) for label, _ in rows), default=0) + 2
-    for label, text in rows:
-        yield f"{label:<{width}}{text}"
+def table_lines(shown: Table, indent: str = "  ", width: int = _UNBOUNDED) -> list[str]:
+    """A table as plain text, for reports that are strings; cells are wrapped beyond `width`."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    shown.pad_edge = False
+    # In a notebook a console would display the table instead of writing it.
+    console = Console(
+        file=out, width=width, color_system=None, force_jupyter=False, markup=False, emoji=False
+    )
+    console.print(shown, highlight=False)
+    return [f"{indent}{line}".rstrip() for line in out.getvalue().splitlines()]
+
+
+def wrapped(text: str, width: int, indent: str = "  ", first: str | None = None) -> list[str]:
+    """A paragraph; `first` begins its first line, `indent` the others."""
+    return textwrap.wrap(
+        text,
+        max(width, 20),
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

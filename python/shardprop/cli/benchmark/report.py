@@ -40,10 +40,9 @@ def values(found: Sequence[Measured]) -> dict[str, Any]:
 
 def table(found: Sequence[Measured]) -> Table:
     """One row for each question."""
-    shown = console.table(("op", "mesh", "asked"), ("torch us", "shardprop us", "ratio"))
-    shown.add_column("decisions")
-    for one in found:
-        shown.add_row(
+    headings = ("op", "mesh", "asked", "torch us", "shardprop us", "ratio", "decisions")
+    rows = [
+        (
             one.op,
             one.mesh_text,
             one.kind,
@@ -52,4 +51,6 @@ def table(found: Sequence[Measured]) -> Table:
             f"{one.ratio:,.0f}",
             "equal" if one.equal else "DIFFERENT",
         )
-    return shown
+        for one in found
+    ]
+    return console.table(headings, rows, right=range(3, 6))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from rich.table import Table
-
 from ...cost.calibration import Calibration, Fitted
 from ...support.console import console_for_tables, table
 from ..common import print_json
@@ -32,20 +30,14 @@ def publish(found: Calibration, request: Request) -> None:
 def _print(found: Calibration, names: tuple[str, ...] | None) -> None:
     console = console_for_tables()
     console.print(f"{found.topology.name}: {', '.join(found.topology.sources)}", markup=False)
-    console.print(_table(found, names))
+    headings = ("mesh dims", "what", "ranks", "fixed us", "GB/s", "median error", "worst error")
+    rows = [_cells(one, names) for one in found.fitted]
+    console.print(table(headings, rows, right=range(2, len(headings))))
     console.print(
         "Error: |predicted - measured| / measured, over the sizes. Fixed: at no bytes, the "
         "launch included.",
         markup=False,
     )
-
-
-def _table(found: Calibration, names: tuple[str, ...] | None) -> Table:
-    figures = ("ranks", "fixed us", "GB/s", "median error", "worst error")
-    shown = table(("mesh dims", "what"), figures)
-    for one in found.fitted:
-        shown.add_row(*_cells(one, names))
-    return shown
 
 
 def _cells(one: Fitted, names: tuple[str, ...] | None) -> tuple[str, ...]:

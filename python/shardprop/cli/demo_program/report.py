@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...support.console import labelled
+from ...support.console import table, table_lines
 from .settings import Settings
 
 __all__ = ["Report", "decider_rows"]
@@ -32,7 +32,11 @@ class Report:
     def lines(self) -> list[str]:
         """For people."""
         ends = [self.verdict] if self.verdict else []
-        return [f"{self.settings.headline}; {self.how}", *labelled(self.rows), *ends]
+        return [
+            f"{self.settings.headline}; {self.how}",
+            *table_lines(table((), self.rows), indent=""),
+            *ends,
+        ]
 
     def values(self) -> dict[str, object]:
         """For --json."""

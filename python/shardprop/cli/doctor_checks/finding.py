@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from ...support.console import counted, labelled
+from ...support.console import counted, table, table_lines
 
 __all__ = ["Finding", "Report", "Status", "note", "ok", "problem"]
 
@@ -56,13 +56,13 @@ class Report:
     def __str__(self) -> str:
         rows = []
         for finding in self.findings:
-            rows.append((f"{finding.status.value:<8} {finding.check}", finding.text))
+            rows.append((finding.status.value, finding.check, finding.text))
             if finding.advice:
-                rows.append(("", f"-> {finding.advice}"))
+                rows.append(("", "", f"-> {finding.advice}"))
         problems = sum(finding.status is Status.PROBLEM for finding in self.findings)
         notes = sum(finding.status is Status.NOTE for finding in self.findings)
         sums = f"{counted(problems, 'problem')}, {counted(notes, 'note')}"
-        return "\n".join([*labelled(rows), sums])
+        return "\n".join([*table_lines(table((), rows), indent=""), sums])
 
 
 def ok(check: str, text: str) -> Finding:

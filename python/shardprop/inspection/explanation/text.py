@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from ...rules.rule import Origin, RuleKind
-from ..columns import columns, wrapped
+from ...support.console import table, table_lines, wrapped
 from ..words import named_dim
 from .model import Candidate, DecisionExplanation, OperandMove, Rejection, Row
 from .words import placement_text, placements_text, spec_text, us_text
@@ -54,7 +54,7 @@ def summary_text(decisions: Sequence[DecisionExplanation], every: bool) -> str:
         for number, decision in enumerate(decisions)
         if every or decision.moves or decision.error or decision.total_us
     ]
-    lines = columns(("#", "op", "us", "moves"), rows, right=(0, 2))
+    lines = table_lines(table(("#", "op", "us", "moves"), rows, right=(0, 2)))
     if len(rows) < len(decisions):
         lines.append(f"  {len(decisions) - len(rows)} more move nothing")
     return "\n".join(lines)
@@ -76,7 +76,7 @@ def _head(decision: DecisionExplanation) -> Iterator[str]:
     shown = decision.operands[: 2 * _MOST_ELEMENTS]
     rows = [(x.name, f"{x.dtype}[{', '.join(map(str, x.shape))}]", x.layout) for x in shown]
     if rows:
-        yield from columns((), rows)
+        yield from table_lines(table((), rows))
     if len(decision.operands) > len(shown):
         yield f"  and {len(decision.operands) - len(shown)} more operands"
 
@@ -104,11 +104,8 @@ def _rows(decision: DecisionExplanation) -> Iterator[str]:
         dropped = {rejection.row for rejection in decision.rejections}
         shown = [row for row in rows if row.number in dropped][:_MOST_ROWS]
     yield f"rows for one mesh dim: {_sides(decision)}"
-    yield from columns(
-        ("row", "of rule", ""),
-        [(str(row.number), _source(row), _cells(row)) for row in shown],
-        right=(0, 1),
-    )
+    cells = [(str(row.number), _source(row), _cells(row)) for row in shown]
+    yield from table_lines(table(("row", "of rule", ""), cells, right=(0, 1)))
     if len(shown) < len(rows):
         yield f"  {len(rows) - len(shown)} {others}"
 
@@ -141,7 +138,7 @@ def _candidates(decision: DecisionExplanation) -> Iterator[str]:
     by_rows = shown[0].rows is not None
     head = ("", *(("rows",) if by_rows else ()), "us", "of each", _sides(decision))
     right = (0, 2) if by_rows else (0, 1)
-    yield from columns(head, [_candidate(c, by_rows) for c in shown], right=right)
+    yield from table_lines(table(head, [_candidate(c, by_rows) for c in shown], right))
 
 
 def _candidate(candidate: Candidate, by_rows: bool) -> tuple[str, ...]:

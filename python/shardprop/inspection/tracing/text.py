@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 import operator
 import os
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ...redistribution.hook import plan_text
-from ...support.console import counted
+from ...support.console import counted, table, table_lines, wrapped
 from ...support.stats import DecidedBy
-from ..columns import columns
 from ..words import bytes_text, dim_names, over_text
 from .model import Place
 from .rows import ModuleRow, MoveRow, totals
@@ -33,40 +31,40 @@ def report_text(trace: Trace, width: int, most_expensive: int) -> str:
     parts.append([*_modules(trace.by_module(), width)])
     parts.append([*_most_expensive(trace.most_expensive(most_expensive))])
     parts.append([*_left(trace)])
-    return "\n\n".join("\n".join(_wrapped(line, width) for line in part) for part in parts if part)
+    return "\n\n".join("\n".join(_fitted(line, width) for line in part) for part in parts if part)
 
 
-def _wrapped(line: str, width: int) -> str:
+def _fitted(line: str, width: int) -> str:
     """A line that is too long goes on below, a little further in."""
     if len(line) <= width:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 2)
-    lines = textwrap.wrap(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
-    return "\n".join(lines)
+    return "\n".join(wrapped(line, width, indent, first=""))
 
 
 def _summary(trace: Trace) -> Iterator[str]:
     deciders = trace.deciders()
     moved = totals(trace.moves())
     yield f"shardprop trace: {trace.wall_seconds:.3f} s, {_ms(trace.seconds)} in propagation"
-    yield (
-        f"  decisions        {len(trace.decisions)}: {deciders['core']} by the core, "
+    decided = (
+        f"{len(trace.decisions)}: {deciders['core']} by the core, "
         f"{deciders['torch']} by torch (no rule), {deciders['fallback']} fallbacks"
     )
-    if trace.errors:
-        yield f"  errors           {trace.errors} of them ended in an error"
-    yield f"  torch's cache    {trace.hits} hits, {trace.misses} misses"
-    yield (
-        f"  redistributions  {moved.implicit} implicit, {moved.explicit} explicit: "
+    redistributed = (
+        f"{moved.implicit} implicit, {moved.explicit} explicit: "
         f"{counted(moved.collectives, 'collective')}, "
         f"{bytes_text(moved.wire_bytes)} sent by a rank, {moved.us:.1f} us modelled"
     )
+    rows = [("decisions", decided)]
+    if trace.errors:
+        rows.append(("errors", f"{trace.errors} of them ended in an error"))
+    rows.append(("torch's cache", f"{trace.hits} hits, {trace.misses} misses"))
+    rows.append(("redistributions", redistributed))
     if moved.unpriced:
-        yield f"  not priced       {moved.unpriced} redistributions whose plan cannot be shown"
+        rows.append(("not priced", f"{moved.unpriced} redistributions whose plan cannot be shown"))
     if trace.dropped:
-        yield f"  not held         {trace.dropped} events past the limit"
+        rows.append(("not held", f"{trace.dropped} events past the limit"))
+    yield from table_lines(table((), rows))
 
 
 def _modules(rows: Sequence[ModuleRow], width: int) -> Iterator[str]:
@@ -87,7 +85,7 @@ def _modules(rows: Sequence[ModuleRow], width: int) -> Iterator[str]:
     others = [max(map(len, column)) for column in zip(heads, *cells, strict=True)][1:]
     room = max(width - sum(others) - 2 * len(heads), _NARROWEST)
     cells = [(_middle_cut(module, room), *rest) for module, *rest in cells]
-    yield from columns(heads, cells, right=range(2, len(heads)))
+    yield from table_lines(table(heads, cells, right=range(2, len(heads))))
 
 
 def _numbers(row: ModuleRow) -> tuple[str, ...]:
@@ -137,11 +135,13 @@ def _left(trace: Trace) -> Iterator[str]:
         if not reasons:
             continue
         yield f"Left to {head}"
+        rows = []
         for reason, count in [*reasons.items()][:_REASONS]:
             ops = {
                 d.op for d in trace.decisions if (d.decider, d.reason or "") == (decider, reason)
             }
-            yield f"  {count:5}  {reason}: {', '.join(sorted(ops))}"
+            rows.append((str(count), f"{reason}: {', '.join(sorted(ops))}"))
+        yield from table_lines(table(("", ""), rows, right=(0,)))
 
 
 def _middle_cut(text: str, width: int) -> str:

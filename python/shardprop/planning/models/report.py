@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from ..._torch import Placement, has_strided
-from ...support.console import table
+from ...support.console import table, table_lines
 from .moves import Volume, volume
 
 if TYPE_CHECKING:
@@ -86,8 +83,8 @@ class PlanReport:
 
     def __str__(self) -> str:
         figures = ("us", "compute", "moving", "collectives", "MB sent", "strided")
-        shown = table(("module", "parameters"), (*figures, *self.baselines))
-        shown.pad_edge = False
+        headings = ("module", "parameters", *figures, *self.baselines)
+        shown = table(headings, right=range(2, len(headings)))
         for path, costs in self.modules.items():
             shown.add_row(path or "(model)", _placed(costs), *_figures(costs), *self._beside(path))
         total = ModuleCosts()
@@ -97,10 +94,7 @@ class PlanReport:
             total.volume.add(costs.volume)
             total.strided += costs.strided
         shown.add_row("in all", "", *_figures(total), *self._beside(None), style="bold")
-        out = io.StringIO()
-        Console(file=out, width=200, highlight=False, color_system=None).print(shown)
-        out.write(self._verdict())
-        return out.getvalue()
+        return "\n".join([*table_lines(shown, indent="", width=200), self._verdict()])
 
     def _beside(self, path: str | None) -> list[str]:
         """Microseconds of each baseline in a module; None: in all."""

@@ -111,7 +111,7 @@ def print_reports(
 
 def _table(reports: Sequence[OpReport]) -> Table:
     figures = ("calls", "rows", "checks", "unsound", "raising", "missing", "s")
-    shown = table(("op", "rule"), figures)
+    shown = table(("op", "rule", *figures), right=range(2, 2 + len(figures)))
     for report in reports:
         numbers = (report.calls, report.rows, report.checks)
         found = len(report.unsound), len(report.raising), len(report.missing)
