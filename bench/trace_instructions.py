@@ -23,7 +23,7 @@ import torch
 
 import shardprop
 from shardprop.cli.demo_program.llama import LlamaSize
-from shardprop.cli.demo_program.settings import MeshShape, Settings
+from shardprop.cli.demo_program.settings import Settings
 from shardprop.cli.demo_program.train import Trainer
 from shardprop.cli.ranks import fake_mesh, fake_ranks
 from shardprop.support.torch_advice import without_torch_advice
@@ -37,8 +37,8 @@ FEW, MANY = 1, 7
 
 def new_trainer() -> Trainer:
     """Of the model whose steps are looked at."""
-    settings = Settings(mesh=MeshShape.parse("2x2x2"), model=LlamaSize())
-    return Trainer(settings, fake_mesh(settings.mesh.sizes, settings.mesh.names), torch.float32)
+    settings = Settings(mesh=(2, 2, 2), model=LlamaSize())
+    return Trainer(settings, fake_mesh(settings.mesh, settings.names), torch.float32)
 
 
 def steps(kind: str, count: int) -> None:

@@ -57,12 +57,17 @@ def demo(
     - 1: decisions (--compare), or losses and gradients (--gloo), differ
     - 2: the request makes no sense, such as a mesh that does not divide the model
     """
-    from .demo_program import runs
+    from .demo_program.compare import run_compared
+    from .demo_program.gloo import run_on_gloo
     from .demo_program.llama import LlamaSize
+    from .demo_program.settings import Settings, mesh_of
+    from .demo_program.train import run_on_fake_ranks
 
+    sizes = mesh_of(mesh, compare=compare, processes=gloo, force=force)
     size = LlamaSize(layers, dim, heads, hidden, vocab, batch, seq)
-    run = runs.plan_run(mesh, size, steps, seed, against_torch=compare, processes=gloo, force=force)
-    report = run()
+    settings = Settings(sizes, size, steps, seed)
+    run = run_compared if compare else run_on_fake_ranks if gloo is None else run_on_gloo
+    report = run(settings)
     if as_json:
         print_json(report.values())
     else:

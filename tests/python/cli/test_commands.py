@@ -39,7 +39,7 @@ HEAVY = (
 
 # A request that makes no sense, and words of what is said of it.
 NONSENSE = {
-    "demo": (("--mesh", "2x"), "Expected a mesh such as 2x2x2, got '2x'."),
+    "demo": (("--mesh", "2x"), "--mesh: Expected sizes such as 2x4, got '2x'."),
     "explain": (("mm", "f32[4]", "f32[4]"), "--mesh: Expected sizes such as 2x4, got none."),
     "trace": (("nothing.py",), "Expected a Python script, got 'nothing.py', where there is none."),
     "bench": (("--op", "nosuch"), "--op: Expected one of mm, add, bmm, layer_norm, cat, embedding"),

@@ -22,8 +22,9 @@ from shardprop.cli.decisions import Decision, describe
 from shardprop.cli.demo_program.compare import agree
 from shardprop.cli.demo_program.gloo import TOLERANCE, gradient_difference
 from shardprop.cli.demo_program.llama import LlamaSize
-from shardprop.cli.demo_program.settings import MeshShape, Settings, SettingsError
+from shardprop.cli.demo_program.settings import Settings, mesh_of
 from shardprop.cli.demo_program.train import Trainer
+from shardprop.errors import ShardpropError
 
 SMALL = ("--layers", "1", "--steps", "2")
 
@@ -115,14 +116,14 @@ def test_gloo_processes_match_a_single_device(tmp_path: Path, mesh: str) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--mesh", "2x0"], "mesh sizes of at least 1"),
-        (["--mesh", "abc"], "a mesh such as 2x2x2, got 'abc'"),
-        (["--mesh", ""], "a mesh such as 2x2x2, got ''"),
-        (["--mesh", "2x"], "a mesh such as 2x2x2"),
-        (["--mesh", "-2x2"], "a mesh such as 2x2x2"),
-        (["--mesh", "٢x٢"], "a mesh such as 2x2x2"),
+        (["--mesh", "2x0"], "--mesh: Expected sizes such as 2x4, got '2x0'"),
+        (["--mesh", "abc"], "sizes such as 2x4, got 'abc'"),
+        (["--mesh", ""], "sizes such as 2x4, got ''"),
+        (["--mesh", "2x"], "sizes such as 2x4"),
+        (["--mesh", "-2x2"], "sizes such as 2x4"),
+        (["--mesh", "٢x٢"], "sizes such as 2x4"),
         (["--mesh", "2x2x2x2x2"], "1 to 4 dims, got 5"),
-        (["--mesh", "9999x9999"], "at most 4096 ranks"),
+        (["--mesh", "9999x9999"], "at most 8 dims and 4096 ranks, got '9999x9999'"),
         (["--mesh", "2x3"], "heads to be a multiple of the tp mesh dim (3), got 4"),
         (["--mesh", "3x2"], "batch to be a multiple of"),
         (["--mesh", "2x3x2"], "seq to be a multiple of"),
@@ -150,19 +151,35 @@ def test_bad_input_is_refused_with_code_2(arguments: list[str], message: str) ->
 # --- the parts --------------------------------------------------------------------------------
 
 
-def test_mesh_shape_knows_its_names_and_ranks() -> None:
-    shape = MeshShape.parse("2x3x4")
-    assert (shape.sizes, shape.names, shape.ranks) == ((2, 3, 4), ("dp", "sp", "tp"), 24)
-    assert (shape.size("sp"), shape.size("fsdp"), str(shape)) == (3, 1, "2x3x4")
+def test_mesh_dims_have_names() -> None:
+    settings = Settings((2, 2, 4), LlamaSize())
+    assert (settings.names, settings.ranks) == (("dp", "sp", "tp"), 16)
+    assert settings.headline.startswith("mesh 2x2x4 (dp, sp, tp), 2 blocks of dim 64")
 
 
 def test_model_that_the_mesh_does_not_divide_is_refused() -> None:
-    with pytest.raises(SettingsError, match="vocab"):
-        Settings(MeshShape((2,)), LlamaSize(vocab=257))
+    with pytest.raises(ShardpropError, match="vocab"):
+        Settings((2,), LlamaSize(vocab=257))
+
+
+@pytest.mark.parametrize(
+    ("text", "compare", "processes", "force", "sizes"),
+    [
+        (None, False, None, False, (2, 2, 2)),
+        (None, True, None, False, (4, 2)),
+        (None, False, 6, False, (2, 3)),
+        ("1x2x2", False, 4, False, (1, 2, 2)),
+        ("2x2x2", True, None, True, (2, 2, 2)),
+    ],
+)
+def test_the_mesh_is_the_one_asked_for_or_the_usual_one(
+    text: str | None, compare: bool, processes: int | None, force: bool, sizes: tuple[int, ...]
+) -> None:
+    assert mesh_of(text, compare=compare, processes=processes, force=force) == sizes
 
 
 def test_the_model_learns_on_a_single_device_and_is_reproducible() -> None:
-    settings = Settings(MeshShape((1,)), LlamaSize(layers=1))
+    settings = Settings((1,), LlamaSize(layers=1))
     runs = [Trainer(settings, None, torch.float64) for _ in range(2)]
     first, second = ([trainer.step().item() for _ in range(3)] for trainer in runs)
     assert first == second
@@ -170,7 +187,7 @@ def test_the_model_learns_on_a_single_device_and_is_reproducible() -> None:
 
 
 def test_tokens_see_only_the_past() -> None:
-    settings = Settings(MeshShape((1,)), LlamaSize(layers=2))
+    settings = Settings((1,), LlamaSize(layers=2))
     trainer = Trainer(settings, None, torch.float64)
     changed = trainer.tokens.clone()
     changed[:, -1] = (changed[:, -1] + 1) % settings.model.vocab

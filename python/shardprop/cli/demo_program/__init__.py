@@ -3,6 +3,5 @@
 settings    what a run is made of        llama      the model, which knows nothing of DTensor
 placement   where its tensors live       train      steps and their propagation time
 compare     torch alone and shardprop    gloo       real processes against one
-progress    the display                  report     what is printed
-runs        which of these a request means
+report      what is printed
 """

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import shardprop
 
 from ... import _torch
 from ..decisions import Decision, answer_of, clear_every_cache
 from ..ranks import fake_ranks
-from .progress import step_display
 from .report import Report
 from .settings import Settings
 from .train import Training, train
 
+__all__ = ["Agreement", "Difference", "agree", "run_compared"]
+
 _SHOWN_DIFFERENCES = 5
+
+# Asks the question of a decision again.
+Decide = Callable[[Decision], Decision]
 
 
 @dataclass(frozen=True)
@@ -30,15 +34,19 @@ class Difference:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How the decisions of two runs relate; every question of either run is counted once."""
+    """How the decisions of two runs relate; every question of either run is counted once.
+
+    Attributes:
+        equal: Asked in both runs, answered alike.
+        equal_once_cleared: Alike once torch decides again with empty planner caches.
+        different: Those that differ.
+        same_order: Whether both runs asked the same questions in the same order.
+    """
 
     equal: int
-    """Asked in both runs, answered alike."""
     equal_once_cleared: int
-    """Alike once torch decides again with empty planner caches."""
     different: tuple[Difference, ...]
     same_order: bool
-    """Whether both runs asked the same questions in the same order."""
 
     @property
     def all_equal(self) -> bool:
@@ -46,18 +54,18 @@ class Agreement:
         return not self.different
 
 
-def compare(settings: Settings) -> Report:
+def run_compared(settings: Settings) -> Report:
     """Train twice on fake ranks, first with shardprop, then with torch alone."""
     ours: list[Decision] = []
     theirs: list[Decision] = []
     shardprop.disable()  # SHARDPROP=1 in the environment would decide for torch too
-    with step_display(settings.steps) as line, fake_ranks(settings.mesh.ranks):
+    with fake_ranks(settings.ranks):
         clear_every_cache()
         with shardprop.enabled():
-            with_shardprop = train(settings, line("shardprop"), _into(ours))
+            with_shardprop = train(settings, "shardprop", _into(ours))
         clear_every_cache()
-        alone = train(settings, line("torch alone"), _into(theirs))
-        agreement = agree(ours, theirs, _decide_with_shardprop, _decide_with_torch)
+        alone = train(settings, "torch alone", _into(theirs))
+        agreement = agree(ours, theirs, _ask_shardprop, _ask_torch)
     return _report(settings, with_shardprop, alone, agreement)
 
 
@@ -105,15 +113,8 @@ def _into(decisions: list[Decision]) -> Callable[..., None]:
     return lambda schema, result: decisions.append(Decision.of(schema, result))
 
 
-Decide = Callable[[Decision], Decision]
-"""Ask the question of a decision again."""
-
-
 def agree(
-    ours: Sequence[Decision],
-    theirs: Sequence[Decision],
-    by_shardprop: Decide,
-    by_torch: Decide,
+    ours: Sequence[Decision], theirs: Sequence[Decision], by_shardprop: Decide, by_torch: Decide
 ) -> Agreement:
     """Pair the decisions by question, in order; settle what is left by asking again.
 
@@ -146,19 +147,18 @@ def agree(
     )
 
 
-def _decide_with_torch(decision: Decision) -> Decision:
+def _ask_torch(decision: Decision) -> Decision:
     """torch's own answer, its planner caches cleared; shardprop must be disabled."""
     _torch.forget_plans()
-    return _decide(decision)
+    return _ask(decision)
 
 
-def _decide_with_shardprop(decision: Decision) -> Decision:
+def _ask_shardprop(decision: Decision) -> Decision:
     """shardprop's answer to a question that only torch alone was asked."""
     with shardprop.enabled():
-        return _decide(decision)
+        return _ask(decision)
 
 
-def _decide(decision: Decision) -> Decision:
-    """The answer of whoever is hooked in, past the caches of DTensor's dispatcher."""
-    answer = answer_of(_torch.propagate, decision.schema)
-    return Decision(decision.schema, decision.question, answer)
+def _ask(decision: Decision) -> Decision:
+    """The answer of what is hooked in, past the caches of DTensor's dispatcher."""
+    return replace(decision, answer=answer_of(_torch.propagate, decision.schema))

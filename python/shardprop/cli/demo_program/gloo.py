@@ -33,9 +33,9 @@ worst, on numbers that small. 1e-9 leaves room for it; a wrong shard differs by 
 """
 
 
-def run_gloo(settings: Settings) -> Report:
+def run_on_gloo(settings: Settings) -> Report:
     """Train on one process per rank of the mesh and compare with a single device."""
-    ranks = settings.mesh.ranks
+    ranks = settings.ranks
     with (
         Console(stderr=True).status(f"training on {ranks} processes"),
         tempfile.TemporaryDirectory(prefix="shardprop-gloo-") as folder,
@@ -78,9 +78,9 @@ def _worker(rank: int, settings: Settings, folder: str) -> None:
     # The file rendezvous needs no free port; gloo still connects over the loopback device.
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=settings.mesh.ranks
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=settings.ranks
     )
-    mesh = init_device_mesh("cpu", settings.mesh.sizes, mesh_dim_names=settings.mesh.names)
+    mesh = init_device_mesh("cpu", settings.mesh, mesh_dim_names=settings.names)
     with shardprop.enabled(), without_torch_advice():
         shardprop.reset_stats()
         sharded, alone = (Trainer(settings, on, torch.float64) for on in (mesh, None))

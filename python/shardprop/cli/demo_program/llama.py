@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -121,9 +122,8 @@ class TransformerBlock(nn.Module):
         return out
 
 
-def rms_norm(dim: int) -> nn.Module:
-    """torch's own RMSNorm, with the epsilon of Llama 3."""
-    return nn.RMSNorm(dim, eps=1e-5)
+# With the epsilon of Llama 3.
+rms_norm = partial(nn.RMSNorm, eps=1e-5)
 
 
 class Llama(nn.Module):

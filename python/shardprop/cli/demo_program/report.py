@@ -8,40 +8,42 @@ from dataclasses import dataclass
 from ...support.console import table, table_lines
 from .settings import Settings
 
-__all__ = ["Report", "decider_rows"]
+__all__ = ["Report", "Row", "decider_rows"]
 
+# A label, and what was found.
 Row = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Report:
-    """A run's findings, to be printed in either form."""
+    """A run's findings, to be printed in either form.
+
+    Attributes:
+        settings: Of the run.
+        how: How it was run, for the first line.
+        rows: What was found, for people.
+        found: The same as JSON values; times in seconds.
+        good: Whether the check that was asked for passed.
+        verdict: The last line.
+    """
 
     settings: Settings
     how: str
-    """How it was run, for the first line."""
     rows: Sequence[Row]
-    """Labels with what was found, for people."""
     found: dict[str, object]
-    """The same as JSON values; times in seconds."""
     good: bool = True
-    """Whether the check that was asked for passed."""
     verdict: str = ""
-    """The last line."""
 
     def lines(self) -> list[str]:
         """For people."""
+        shown = table_lines(table((), self.rows), indent="")
         ends = [self.verdict] if self.verdict else []
-        return [
-            f"{self.settings.headline}; {self.how}",
-            *table_lines(table((), self.rows), indent=""),
-            *ends,
-        ]
+        return [f"{self.settings.headline}; {self.how}", *shown, *ends]
 
     def values(self) -> dict[str, object]:
         """For --json."""
         model = {name: value for name, value in vars(self.settings.model).items() if value}
-        return {"mesh": list(self.settings.mesh.sizes), "model": model, **self.found}
+        return {"mesh": list(self.settings.mesh), "model": model, **self.found}
 
 
 def decider_rows(delegated: dict[str, int], fallbacks: dict[str, int]) -> list[Row]:

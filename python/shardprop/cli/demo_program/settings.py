@@ -3,119 +3,132 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 from ...errors import ShardpropError
+from ..ranks import mesh_sizes
 from .llama import LlamaSize
 
-MESH_DIM_NAMES: dict[int, tuple[str, ...]] = {
+__all__ = ["Settings", "mesh_of"]
+
+# Names of the mesh dims by mesh rank: data, fully sharded data, sequence, tensor parallel.
+_NAMES: dict[int, tuple[str, ...]] = {
     1: ("tp",),
     2: ("dp", "tp"),
     3: ("dp", "sp", "tp"),
     4: ("dp", "fsdp", "sp", "tp"),
 }
-"""Names of the mesh dims by mesh rank: data, fully sharded data, sequence, tensor parallel."""
 
-MAX_RANKS = 4096
-"""More ranks than this is a typing mistake; the fake backend would still build the mesh."""
-
-
-class SettingsError(ShardpropError):
-    """The request cannot be run; the message says what was expected and what was given."""
-
-
-@dataclass(frozen=True)
-class MeshShape:
-    """The sizes of the mesh dims, outermost first, and their names."""
-
-    sizes: tuple[int, ...]
-
-    @classmethod
-    def parse(cls, text: str) -> MeshShape:
-        """Read "2x2x2": one to four sizes, each at least 1, joined by "x"."""
-        if not re.fullmatch(r"[0-9]{1,4}(x[0-9]{1,4})*", text, flags=re.ASCII):
-            raise SettingsError(f"Expected a mesh such as 2x2x2, got {text!r}.")
-        sizes = tuple(int(part) for part in text.split("x"))
-        if len(sizes) not in MESH_DIM_NAMES:
-            raise SettingsError(f"Expected a mesh of 1 to 4 dims, got {len(sizes)} in {text!r}.")
-        if 0 in sizes:
-            raise SettingsError(f"Expected mesh sizes of at least 1, got a 0 in {text!r}.")
-        shape = cls(sizes)
-        if shape.ranks > MAX_RANKS:
-            raise SettingsError(
-                f"Expected at most {MAX_RANKS} ranks, got {shape.ranks} in {text!r}."
-            )
-        return shape
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The name of each mesh dim, such as ("dp", "sp", "tp")."""
-        return MESH_DIM_NAMES[len(self.sizes)]
-
-    @property
-    def ranks(self) -> int:
-        """How many processes the mesh stands for."""
-        return math.prod(self.sizes)
-
-    def size(self, name: str) -> int:
-        """The size of the mesh dim called `name`, 1 if this mesh has no such dim."""
-        return dict(zip(self.names, self.sizes, strict=True)).get(name, 1)
-
-    def __str__(self) -> str:
-        return "x".join(str(size) for size in self.sizes)
+# More real processes than this on one machine is a typing mistake.
+_MOST_PROCESSES = 64
+# From this mesh rank on torch alone needs about an hour: its planner meets strided shards.
+_SLOW_MESH_DIMS = 3
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One demo run: which mesh, which model, how many steps."""
+    """One demo run.
 
-    mesh: MeshShape
+    Attributes:
+        mesh: Sizes of the mesh dims, outermost first.
+        model: Sizes of the model and of the batch.
+        steps: Training steps.
+        seed: Of weights and tokens.
+
+    Raises:
+        ShardpropError: it cannot be run: a size below 1, a mesh that does not divide the model.
+    """
+
+    mesh: tuple[int, ...]
     model: LlamaSize
     steps: int = 3
     seed: int = 0
 
     def __post_init__(self) -> None:
+        """DTensor could hold uneven shards, but it cannot flatten them: a view that joins an uneven
+        inner dim has no layout. Even sizes keep the demo about propagation."""
+        if len(self.mesh) not in _NAMES:
+            raise ShardpropError(f"--mesh: Expected 1 to 4 dims, got {len(self.mesh)}.")
         if self.steps < 1:
-            raise SettingsError(f"Expected at least 1 step, got {self.steps}.")
-        _check(self.model, self.mesh)
+            raise ShardpropError(f"Expected at least 1 step, got {self.steps}.")
+        model = self.model
+        for name, value in vars(model).items():
+            if value is not None and value < 1:
+                raise ShardpropError(f"Expected {name} of at least 1, got {value}.")
+        ranks = dict(zip(self.names, self.mesh, strict=True))
+        dp, fsdp, sp, tp = (ranks.get(name, 1) for name in ("dp", "fsdp", "sp", "tp"))
+        for what, value, divisor, by in (
+            ("dim", model.dim, "heads", model.heads),
+            ("batch", model.batch, "the dp and fsdp mesh dims", dp * fsdp),
+            ("dim", model.dim, "the fsdp mesh dim", fsdp),
+            ("hidden", model.hidden, "the fsdp mesh dim", fsdp),
+            ("seq", model.seq, "the sp mesh dim", sp),
+            ("heads", model.heads, "the tp mesh dim", tp),
+            ("hidden", model.hidden, "the tp mesh dim", tp),
+            ("vocab", model.vocab, "the tp mesh dim", tp),
+        ):
+            if value % by:
+                raise ShardpropError(
+                    f"Expected {what} to be a multiple of {divisor} ({by}), got {value}."
+                )
+        if model.head_dim % 2:
+            raise ShardpropError(
+                f"Expected an even head size for the rotary embedding, got {model.head_dim}."
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each mesh dim, such as ("dp", "sp", "tp")."""
+        return _NAMES[len(self.mesh)]
+
+    @property
+    def ranks(self) -> int:
+        """How many processes the mesh stands for."""
+        return math.prod(self.mesh)
 
     @property
     def headline(self) -> str:
         """The mesh and the model in a few words."""
-        size = self.model
+        model, mesh = self.model, "x".join(map(str, self.mesh))
         return (
-            f"mesh {self.mesh} ({', '.join(self.mesh.names)}), {size.layers} blocks of "
-            f"dim {size.dim}, batch {size.batch} x {size.seq} tokens"
+            f"mesh {mesh} ({', '.join(self.names)}), {model.layers} blocks of "
+            f"dim {model.dim}, batch {model.batch} x {model.seq} tokens"
         )
 
 
-def _check(size: LlamaSize, mesh: MeshShape) -> None:
-    """Raise SettingsError unless the model exists and the mesh divides it evenly.
+def mesh_of(
+    text: str | None, *, compare: bool, processes: int | None, force: bool
+) -> tuple[int, ...]:
+    """The sizes of the mesh that the command line asks for, or of the usual one.
 
-    DTensor could hold uneven shards, but it cannot flatten them: a view that joins an uneven inner
-    dim has no layout. Even sizes keep the demo about propagation.
+    Raises:
+        ShardpropError: no such mesh, or none for that run.
     """
-    for name, value in vars(size).items():
-        if value is not None and value < 1:
-            raise SettingsError(f"Expected {name} of at least 1, got {value}.")
-    dp, fsdp, sp, tp = map(mesh.size, ("dp", "fsdp", "sp", "tp"))
-    divisions = (
-        ("dim", size.dim, "heads", size.heads),
-        ("batch", size.batch, "the dp and fsdp mesh dims", dp * fsdp),
-        ("dim", size.dim, "the fsdp mesh dim", fsdp),
-        ("hidden", size.hidden, "the fsdp mesh dim", fsdp),
-        ("seq", size.seq, "the sp mesh dim", sp),
-        ("heads", size.heads, "the tp mesh dim", tp),
-        ("hidden", size.hidden, "the tp mesh dim", tp),
-        ("vocab", size.vocab, "the tp mesh dim", tp),
-    )
-    for what, value, divisor, by in divisions:
-        if value % by:
-            raise SettingsError(
-                f"Expected {what} to be a multiple of {divisor} ({by}), got {value}."
-            )
-    if size.head_dim % 2:
-        raise SettingsError(
-            f"Expected an even head size for the rotary embedding, got {size.head_dim}."
+    sizes = None if text is None else mesh_sizes(text)
+    if processes is not None:
+        if compare:
+            raise ShardpropError("Expected --compare or --gloo, got both.")
+        return _mesh_of_processes(processes, sizes)
+    sizes = sizes or ((4, 2) if compare else (2, 2, 2))
+    if compare and len(sizes) >= _SLOW_MESH_DIMS and not force:
+        raise ShardpropError(
+            f"torch alone needs about an hour on a mesh of {len(sizes)} dims such as {text}, "
+            "because its planner meets strided shards there. Compare on a 2-dim mesh such as 4x2, "
+            "or add --force to wait for it."
         )
+    return sizes
+
+
+def _mesh_of_processes(processes: int, sizes: tuple[int, ...] | None) -> tuple[int, ...]:
+    """As given, else 2-dim and as square as it gets."""
+    if not 1 <= processes <= _MOST_PROCESSES:
+        raise ShardpropError(f"Expected --gloo from 1 to {_MOST_PROCESSES}, got {processes}.")
+    if sizes is None:
+        dp = max(d for d in range(1, math.isqrt(processes) + 1) if processes % d == 0)
+        return dp, processes // dp
+    if math.prod(sizes) != processes:
+        mesh = "x".join(map(str, sizes))
+        raise ShardpropError(
+            f"Expected --gloo {math.prod(sizes)} for mesh {mesh}, got --gloo {processes}."
+        )
+    return sizes

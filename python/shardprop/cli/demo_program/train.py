@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 import torch
 import torch.nn.functional as F
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
@@ -21,12 +24,15 @@ from ..decisions import clear_every_cache
 from ..ranks import fake_mesh, fake_ranks
 from .llama import Llama
 from .placement import WrittenOutAttention, distribute, parallelize
-from .progress import Line, step_display
 from .report import Report, decider_rows
 from .settings import Settings
 
+__all__ = ["Trainer", "Training", "run_on_fake_ranks", "train"]
+
+_REFRESH_SECONDS = 0.1
+
+# Called after each propagation with its question and its answer.
 Observer = Callable[[OpSchema, OutputSharding | Exception], None]
-"""Called after each propagation with its question and its answer."""
 
 
 class Trainer:
@@ -65,13 +71,13 @@ class Trainer:
         return loss.detach()
 
 
-@dataclass(frozen=True)
+@dataclass
 class StepTime:
     """One training step: seconds in total and in propagation, propagations that missed caches."""
 
-    total: float
-    propagation: float
-    decisions: int
+    total: float = 0.0
+    propagation: float = 0.0
+    decisions: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,38 +98,76 @@ class Training:
         return sum(step.decisions for step in self.steps)
 
 
-def train(settings: Settings, line: Line, observe: Observer | None = None) -> Training:
-    """Train on the current process group and time each step; the caller chooses who decides."""
-    trainer = Trainer(settings, fake_mesh(settings.mesh.sizes, settings.mesh.names), torch.float32)
+def train(settings: Settings, name: str, observe: Observer | None = None) -> Training:
+    """Train on the current process group and time each step; the caller chooses who decides.
+
+    `name` is that of the line on stderr that shows how far it is.
+    """
+    trainer = Trainer(settings, fake_mesh(settings.mesh, settings.names), torch.float32)
+    run = Training([], [])
 
     def on_propagation(
         schema: OpSchema, result: OutputSharding | Exception, seconds: float
     ) -> None:
         if observe is not None:
             observe(schema, result)
-        line.add(seconds)
+        run.steps[-1].decisions += 1
+        run.steps[-1].propagation += seconds
+        show()
 
-    run = Training([], [])
-    with without_torch_advice(), watch_propagation(on_propagation):
+    with (
+        _shown(run, name, settings.steps) as show,
+        without_torch_advice(),
+        watch_propagation(on_propagation),
+    ):
         for _ in range(settings.steps):
-            seconds, decisions = line.seconds, line.decisions
+            run.steps.append(StepTime())
             start = time.perf_counter()
             loss = trainer.step()
-            total = time.perf_counter() - start
-            run.steps.append(StepTime(total, line.seconds - seconds, line.decisions - decisions))
+            run.steps[-1].total = time.perf_counter() - start
             # This rank's own number, without the redistribution that `.item()` would decide on.
             run.losses.append((loss.to_local() if isinstance(loss, DTensor) else loss).item())
-            line.end_step()
     return run
 
 
-def run_training(settings: Settings) -> Report:
+@contextmanager
+def _shown(run: Training, name: str, steps: int) -> Iterator[Callable[[], None]]:
+    """A line on stderr with the steps, decisions and seconds of a run; stdout is for the result.
+
+    It is redrawn when the block calls what it is given, and never by a thread of its own: a thread
+    would take the interpreter in the middle of a decision and its time would count as propagation.
+    """
+    columns = (
+        TextColumn("{task.description:<12}"),
+        BarColumn(bar_width=20),
+        TextColumn("step {task.completed}/{task.total}"),
+        TextColumn("{task.fields[decisions]} decisions"),
+        TextColumn("{task.fields[seconds]:.2f} s in propagation"),
+        TimeElapsedColumn(),
+    )
+    drawn = 0.0
+    with Progress(*columns, console=Console(stderr=True), auto_refresh=False) as progress:
+        task = progress.add_task(name, total=steps, decisions=0, seconds=0.0)
+
+        def draw(every: float = _REFRESH_SECONDS) -> None:
+            nonlocal drawn
+            if time.monotonic() - drawn >= every:
+                drawn = time.monotonic()
+                done, decisions, seconds = len(run.losses), run.decisions, run.propagation
+                progress.update(task, completed=done, decisions=decisions, seconds=seconds)
+                progress.refresh()
+
+        yield draw
+        draw(every=0.0)
+
+
+def run_on_fake_ranks(settings: Settings) -> Report:
     """The plain demo: where the first step's time went and who decided."""
-    with step_display(settings.steps) as line, fake_ranks(settings.mesh.ranks):
+    with fake_ranks(settings.ranks):
         clear_every_cache()
         with shardprop.enabled():
             shardprop.reset_stats()
-            training = train(settings, line("shardprop"))
+            training = train(settings, "shardprop")
             stats = shardprop.stats()
     first, later = training.steps[0], training.steps[1:]
     mean = sum(step.total for step in later) / max(len(later), 1)
@@ -141,7 +185,7 @@ def run_training(settings: Settings) -> Report:
         ("fake losses", f"{losses}: they mean nothing, since the fake backend moves no data;"),
         ("", "--gloo 4 checks losses and gradients on real processes"),
     ]
-    found = {**asdict(training), "stats": asdict(stats)}
-    found["fake_losses"] = found.pop("losses")
-    how = f"fake backend, this process is rank 0 of {settings.mesh.ranks}"
+    steps = asdict(training)["steps"]
+    found = {"steps": steps, "stats": asdict(stats), "fake_losses": training.losses}
+    how = f"fake backend, this process is rank 0 of {settings.ranks}"
     return Report(settings, how, rows, found)
