@@ -39,6 +39,12 @@ class Answer(NamedTuple):
     notes: tuple[str, ...] = ()
     error: str | None = None
 
+    def facts(self, limit: int) -> dict[str, Any]:
+        """What a `DecisionExplanation` has of it, with so many candidates at most."""
+        facts = self._asdict()
+        del facts["choice"]
+        return {**facts, "candidates": self.candidates[:limit]}
+
 
 @dataclass(frozen=True)
 class ExplainedQuestion:

@@ -17,7 +17,7 @@ from ...redistribution.optimal_planner import ExactPlanner
 from ...rules.rule import RowsRule
 from ..words import dim_names
 from .asking import Answer, ExplainedQuestion, output_names
-from .model import Candidate, Row
+from .model import Candidate, Row, in_places
 from .reasons import Field, reason_for
 from .rejections import DroppedRow, Table, rejections_of
 from .words import placements_text, spec_text, us_text
@@ -198,10 +198,7 @@ def _repriced(
     chosen = (choice.outputs, choice.operands)
     # Prices are whole picoseconds to the core; what is equal there must not differ here.
     found.sort(key=lambda c: ((c.outputs, c.operands) != chosen, _picoseconds(c.us), c.rows or ()))
-    return tuple(
-        Candidate(place, c.rows, c.outputs, c.operands, c.operand_us, c.us)
-        for place, c in enumerate(found)
-    )
+    return in_places(found)
 
 
 def _as_cheap_as_the_first(candidates: Sequence[Candidate]) -> int:

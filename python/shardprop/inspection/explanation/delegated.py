@@ -13,7 +13,7 @@ from ...propagation.op_call import specs_of
 from ...propagation.policy import Policy
 from ...propagation.route import Route
 from .asking import Answer
-from .model import Candidate, OperandMove
+from .model import Candidate, OperandMove, in_places
 from .moves import move_of
 from .words import us_text
 
@@ -59,7 +59,4 @@ def _in_order(taken: Candidate, strategies: Sequence[Any] | None) -> tuple[Candi
         found.append(Candidate(0, None, outputs, tuple(operands), tuple(costs), sum(costs)))
     rest = [c for c in found[1:] if (c.outputs, c.operands) != (taken.outputs, taken.operands)]
     rest.sort(key=lambda candidate: candidate.us)
-    return tuple(
-        Candidate(place, None, c.outputs, c.operands, c.operand_us, c.us)
-        for place, c in enumerate([taken, *rest])
-    )
+    return in_places([taken, *rest])

@@ -163,26 +163,17 @@ class _Subject:
         else:
             answer = _misfit(self.schema, asked.rule, answer)
         outputs = len(answer.candidates[0].outputs) if answer.candidates else 0
-        rows = answer.rows
-        notes = (*answer.notes, *notes)
+        if answer.rows:
+            outputs = len(answer.rows[0].outputs)
         if self.found.refused_by_torch:
             notes += ("torch refuses this op on these operands; shardprop decides it.",)
+        answer = answer._replace(notes=(*answer.notes, *notes))
         return DecisionExplanation(
             **self._head(asked.operands, asked.names),
-            outputs=output_names(
-                self.schema.op, len(rows[0].outputs) if rows else outputs, asked.question.meta
-            ),
-            rows=rows,
-            candidates=answer.candidates[: self.limit],
-            valid=answer.valid,
-            considered=answer.considered,
-            rejections=answer.rejections,
-            reason=answer.reason,
-            why=answer.why,
-            notes=notes,
+            **answer.facts(self.limit),
+            outputs=output_names(self.schema.op, outputs, asked.question.meta),
             moves=moved,
             advice=advice,
-            error=answer.error,
         )
 
     def _head(
@@ -221,13 +212,8 @@ class _Subject:
             return dataclasses.replace(self._failed(_words(error)), who=found.who, notes=notes)
         return DecisionExplanation(
             **head,
+            **answer._replace(notes=notes).facts(self.limit),
             outputs=output_names(self.schema.op, len(answer.candidates[0].outputs)),
-            candidates=answer.candidates[: self.limit],
-            valid=answer.valid,
-            considered=answer.considered,
-            reason=answer.reason,
-            why=answer.why,
-            notes=notes,
             moves=moves,
         )
 

@@ -9,7 +9,7 @@ from ..._torch import DTensorSpec, Partial, Placement, Replicate, Shard, Strided
 from ...rules.follow_rule import candidate_costs
 from ..words import dim_names
 from .asking import Answer, ExplainedQuestion
-from .model import Candidate
+from .model import Candidate, in_places
 from .reasons import Field, reason_for
 from .words import placement_text, us_text
 
@@ -32,17 +32,10 @@ def answer_by_following(asked: ExplainedQuestion, limit: int) -> Answer:
             for each in rule.candidates(question)
             for costs in [tuple(candidate_costs(each, operands, policy.cost))]
         ]
-    chosen = next(
-        index
-        for index, each in enumerate(found)
-        if (each.outputs, each.operands) == (choice.outputs, choice.operands)
-        and each.us == choice.cost
-    )
-    order = sorted(range(len(found)), key=lambda index: (index != chosen, found[index].us, index))
-    candidates = tuple(
-        Candidate(place, None, c.outputs, c.operands, c.operand_us, c.us)
-        for place, c in enumerate(found[index] for index in order)
-    )
+    wanted = (choice.outputs, choice.operands, choice.cost)
+    chosen = next(each for each in found if (each.outputs, each.operands, each.us) == wanted)
+    # Those of equal cost stay in torch's order.
+    candidates = in_places(sorted(found, key=lambda each: (each is not chosen, each.us)))
     dims = dim_names(choice.mesh)
     notes = _what_becomes(asked, operands, candidates[0], dims)
     count = len(candidates)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from ..._torch import DTensorSpec, Placement
 from ...model.placements import Placements
@@ -20,6 +21,7 @@ __all__ = [
     "Rejection",
     "Row",
     "RuleFacts",
+    "in_places",
 ]
 
 # Microseconds that two figures, as they are printed, differ by at least.
@@ -82,6 +84,11 @@ class Candidate:
     operands: tuple[Placements, ...]
     operand_us: tuple[float, ...]
     us: float
+
+
+def in_places(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates in the order in which they come, each told its place."""
+    return tuple(replace(each, place=place) for place, each in enumerate(candidates))
 
 
 @dataclass(frozen=True)
