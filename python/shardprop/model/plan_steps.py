@@ -72,9 +72,14 @@ class Step:
     wire_bytes: int
     peak_bytes: int
 
+    @property
+    def us(self) -> float:
+        """Microseconds in all."""
+        return self.comm_us + self.local_us
+
     def __str__(self) -> str:
         dims = ", ".join(map(str, self.mesh_dims))
         return (
             f"{self.kind} on mesh dim{'s' * (len(self.mesh_dims) > 1)} {dims}: "
-            f"{self.comm_us + self.local_us:.1f} us, {self.wire_bytes} bytes sent"
+            f"{self.us:.1f} us, {self.wire_bytes} bytes sent"
         )

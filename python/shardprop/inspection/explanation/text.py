@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ...rules.rule import Origin, RuleKind
 from ...support.console import table, table_lines, wrapped
-from ..words import named_dim
+from ..words import mesh_text, over_text
 from .model import Candidate, DecisionExplanation, OperandMove, Rejection, Row
 from .words import placement_text, placements_text, spec_text, us_text
 
@@ -66,13 +66,8 @@ def _short(move: OperandMove) -> str:
 
 
 def _head(decision: DecisionExplanation) -> Iterator[str]:
-    mesh = " x ".join(
-        f"{name}={size}" if name != str(index) else str(size)
-        for index, (name, size) in enumerate(
-            zip(decision.mesh_dim_names, decision.mesh_shape, strict=True)
-        )
-    )
-    yield f"{decision.op}  (policy {decision.policy}, mesh {mesh})"
+    mesh = mesh_text(decision.mesh_dim_names, decision.mesh_shape)
+    yield f"{decision.op}  (policy {decision.policy}, {mesh})"
     shown = decision.operands[: 2 * _MOST_ELEMENTS]
     rows = [(x.name, f"{x.dtype}[{', '.join(map(str, x.shape))}]", x.layout) for x in shown]
     if rows:
@@ -199,9 +194,9 @@ def _steps(move: OperandMove, dims: Sequence[str]) -> Iterator[str]:
         yield "    the core has no plan to show"
         return
     for step in move.plan.steps:
-        on = ", ".join(named_dim(dims[mesh_dim]) for mesh_dim in step.mesh_dims)
+        on = over_text(dims, step.mesh_dims)
         sent = f", {step.wire_bytes:,} bytes sent" if step.wire_bytes else ""
-        yield f"    {step.kind} on {on}: {us_text(step.comm_us + step.local_us)}{sent}"
+        yield f"    {step.kind} on {on}: {us_text(step.us)}{sent}"
 
 
 def _advice(decision: DecisionExplanation, width: int) -> Iterator[str]:

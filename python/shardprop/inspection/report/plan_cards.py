@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..._torch import Partial, Placement, Replicate, Shard, StridedShard
-from ...model.plan_steps import Layout
+from ...model.plan_steps import Layout, Step
 from ...support.console import counted
 from ..words import bytes_text, mesh_text, us_text
 from .names import Places, short
-from .plan_picture import Arrow, draw_moves
-from .subject import Subject, subject_of_layout
+from .plan_picture import draw_steps, passed_through
 
 __all__ = ["plan_cards"]
 
@@ -56,15 +55,14 @@ def _card(trace: Json, places: Places, group: Sequence[Json]) -> Iterator[str]:
     yield f'<article class="plan"><h3 class="mono">{html.escape(short(first["text"]))}'
     yield f"<span>{html.escape(tensor)}</span></h3>"
     yield f"<p>{costs}</p><p>{html.escape(' · '.join(users))}</p>"
-    subjects = _subjects(mesh, first["shape"], first["steps"])
-    if subjects is None:
+    steps = [step for step in map(_step, first["steps"]) if step is not None]
+    shape = first["shape"]
+    are_sizes = isinstance(shape, list) and all(isinstance(size, int) for size in shape)
+    if len(steps) < len(first["steps"]) or not are_sizes:  # other placements, or expressions
         yield "<p>its layouts cannot be drawn</p>"
     else:
-        arrows = [
-            Arrow(step["kind"], step["mesh_dims"], step["us"], step["wire_bytes"])
-            for step in first["steps"]
-        ]
-        yield f'<div class="scroll">{draw_moves(subjects, arrows).svg}</div>'
+        subjects = passed_through(steps, shape, mesh["shape"], mesh["dim_names"])
+        yield f'<div class="scroll">{draw_steps(subjects, steps).svg}</div>'
     yield "</article>"
 
 
@@ -75,16 +73,21 @@ def _user(places: Places, redistribution: Json) -> str:
     return f"{what} ({where})" if where else what
 
 
-def _subjects(mesh: Json, shape: object, steps: Sequence[Json]) -> list[Subject] | None:
-    """The layouts that a plan passes through; None if there is none to draw: sizes that are
-    expressions, placements of another kind."""
-    if not isinstance(shape, list) or not all(isinstance(size, int) for size in shape):
+def _step(given: Json) -> Step | None:
+    """The step of a plan; None where a placement is of another kind than can be drawn."""
+    before, after = _layout(given["before"]), _layout(given["after"])
+    if before is None or after is None:
         return None
-    layouts = [_layout(each) for each in (steps[0]["before"], *(step["after"] for step in steps))]
-    found = [
-        subject_of_layout(each, shape, mesh["shape"], mesh["dim_names"]) for each in layouts if each
-    ]
-    return found if len(found) == len(layouts) else None
+    return Step(
+        given["kind"],
+        tuple(given["mesh_dims"]),
+        before,
+        after,
+        given["comm_us"],
+        given["local_us"],
+        given["wire_bytes"],
+        given["peak_bytes"],
+    )
 
 
 def _layout(layout: Json) -> Layout | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ...model.plan_steps import Step
 from ...redistribution.plan import Plan
 from ...support.picture import Picture
 from ..words import bytes_text, dim_names, over_text, us_text
@@ -14,29 +14,12 @@ from .subject import Subject, subject_of, subject_of_layout
 from .svg import Sheet
 from .view import View, drawn_dims, view_of
 
-__all__ = ["Arrow", "draw_moves", "plot_plan"]
+__all__ = ["draw_steps", "passed_through", "plot_plan"]
 
 # Sizes of a tensor, of an arrow with its words (width and height), and of the name of a layout.
 _WIDTH, _HEIGHT, _ARROW, _WORDS, _NAME = 150, 136, 118, 76, 26
 _IN_A_ROW = 4
 _MOST_BLOCKS = 64
-
-
-@dataclass(frozen=True)
-class Arrow:
-    """A step as it is drawn.
-
-    Attributes:
-        kind: As in `Step`.
-        mesh_dims: Likewise.
-        us: What it costs in all.
-        wire_bytes: What a rank sends.
-    """
-
-    kind: str
-    mesh_dims: Sequence[int]
-    us: float
-    wire_bytes: int
 
 
 def plot_plan(plan: Plan, *, dims: Sequence[int] | None = None) -> Picture:
@@ -52,40 +35,36 @@ def plot_plan(plan: Plan, *, dims: Sequence[int] | None = None) -> Picture:
     Raises:
         ShardpropError: as `plot_layout`.
     """
-    subjects = _subjects(plan)
-    arrows = [
-        Arrow(step.kind, step.mesh_dims, step.comm_us + step.local_us, step.wire_bytes)
-        for step in plan.steps
-    ]
+    mesh = plan.src.mesh
+    subjects = [subject_of(plan.src)]
     what = "nothing to do"
-    if arrows:
+    if plan.steps:
+        subjects = passed_through(plan.steps, plan.src.shape, tuple(mesh.shape), dim_names(mesh))
         sent = f"{bytes_text(plan.wire_bytes)} sent by a rank"
         what = f"{us_text(plan.cost_us)}, {sent} ({plan.policy})"
     ends = f"{subjects[0].text} → {subjects[-1].text}"
-    return draw_moves(subjects, arrows, (ends, f"{subjects[0].of}: {what}"), dims)
+    return draw_steps(subjects, plan.steps, (ends, f"{subjects[0].of}: {what}"), dims)
 
 
-def _subjects(plan: Plan) -> list[Subject]:
-    """The layouts before and after each step; without a step the one that there is."""
-    if not plan.steps:
-        return [subject_of(plan.src)]
-    mesh = plan.src.mesh
-    layouts = [plan.steps[0].before, *(step.after for step in plan.steps)]
-    sizes, names = tuple(mesh.shape), dim_names(mesh)
-    return [subject_of_layout(layout, plan.src.shape, sizes, names) for layout in layouts]
+def passed_through(
+    steps: Sequence[Step], shape: Sequence[int], mesh_shape: Sequence[int], names: Sequence[str]
+) -> list[Subject]:
+    """A tensor before the first step, and after each."""
+    layouts = [steps[0].before, *(step.after for step in steps)]
+    return [subject_of_layout(layout, shape, mesh_shape, names) for layout in layouts]
 
 
-def draw_moves(
+def draw_steps(
     subjects: Sequence[Subject],
-    arrows: Sequence[Arrow],
+    steps: Sequence[Step],
     head: tuple[str, str] | None = None,
     dims: Sequence[int] | None = None,
 ) -> Picture:
-    """Layouts of one tensor, with an arrow between each two.
+    """Layouts of one tensor, with an arrow for the step between each two.
 
     Args:
         subjects: The layouts.
-        arrows: One fewer.
+        steps: One fewer.
         head: Two lines above; None where they stand beside the picture.
         dims: The tensor dims to draw, as in `plot_layout`.
     """
@@ -112,7 +91,7 @@ def draw_moves(
         on.bold(x + width / 2, y - 13, subject.text, 12)
         draw_view(on, view, (x, y, width, height))
         if number:
-            _arrow(on, arrows[number - 1], subject.names, x - _ARROW, y + height / 2)
+            _arrow(on, steps[number - 1], subject.names, x - _ARROW, y + height / 2)
     for number, note in enumerate(notes):
         on.text(page / 2, top + rows * per_row + 18 * number, note)
     return on.picture()
@@ -128,10 +107,10 @@ def _notes(views: Sequence[View]) -> list[str]:
     return notes + list(dict.fromkeys(remark for view in views for remark in view.remarks))
 
 
-def _arrow(on: Sheet, arrow: Arrow, names: Sequence[str], x: float, y: float) -> None:
+def _arrow(on: Sheet, step: Step, names: Sequence[str], x: float, y: float) -> None:
     middle = x + _ARROW / 2
-    on.arrow(x + 10, y, _ARROW - 20, step_colour(arrow.kind))
-    on.bold(middle, y - 28, arrow.kind)
-    on.text(middle, y - 12, f"over {over_text(names, arrow.mesh_dims)}")
-    on.text(middle, y + 15, us_text(arrow.us))
-    on.text(middle, y + 30, bytes_text(arrow.wire_bytes))
+    on.arrow(x + 10, y, _ARROW - 20, step_colour(step.kind))
+    on.bold(middle, y - 28, step.kind)
+    on.text(middle, y - 12, f"over {over_text(names, step.mesh_dims)}")
+    on.text(middle, y + 15, us_text(step.us))
+    on.text(middle, y + 30, bytes_text(step.wire_bytes))

@@ -5,7 +5,7 @@ recording     what runs while a trace is open          module_stack  whose forwa
 events        from what was recorded to `model`        model         a decision, a move, a place
 plans         the plan of a move, and its price        rows          events alike, counted together
 report        `Trace`, and what it can be made into    text          for a terminal
-json_form     as JSON, of which `report/` makes HTML   structured    for torch's own tools
+json_form     as JSON, of which `report/` makes HTML
 """
 
 from .model import Place, TracedDecision, TracedRedistribution

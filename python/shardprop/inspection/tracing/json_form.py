@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -195,15 +195,11 @@ def _text(steps: Sequence[Step], before: Layout, after: Layout) -> str:
     return plan_text(steps) if steps else f"{layout_text(before)}->{layout_text(after)}"
 
 
-def _step(step: Step) -> Mapping[str, Any]:
+def _step(step: Step) -> Json:
     return {
-        "kind": step.kind,
+        **vars(step),
         "mesh_dims": list(step.mesh_dims),
-        "us": step.comm_us + step.local_us,
-        "comm_us": step.comm_us,
-        "local_us": step.local_us,
-        "wire_bytes": step.wire_bytes,
-        "peak_bytes": step.peak_bytes,
+        "us": step.us,
         "before": _layout(step.before),
         "after": _layout(step.after),
     }

@@ -55,18 +55,6 @@ class Trace:
         self._redistributions: list[TracedRedistribution] = []
         self._alike: tuple[list[MoveRow], list[int]] = ([], [])
         self._start = 0.0
-        self._cache_before = (0, 0)
-
-    def _begin(self) -> None:
-        self.stats = self._stats_before = counters()
-        self._cache_before = _torch.decision_cache_stats()
-        self._start = perf_counter()
-
-    def _end(self) -> None:
-        stats, cache, now = counters(), _torch.decision_cache_stats(), perf_counter()
-        self.wall_seconds = now - self._start
-        self.hits, self.misses = _since(self._cache_before, cache)
-        self.stats = stats.since(self._stats_before)
 
     def _read(self) -> None:
         """Put events that came since the last time into words."""
@@ -228,11 +216,14 @@ class Trace:
 @contextmanager
 def measured(trace: Trace) -> Iterator[None]:
     """Read what torch and this package count, and the clock, before the block and after it."""
-    trace._begin()
+    trace.stats, cached, trace._start = counters(), _torch.decision_cache_stats(), perf_counter()
     try:
         yield
     finally:
-        trace._end()
+        stats, cache, now = counters(), _torch.decision_cache_stats(), perf_counter()
+        trace.wall_seconds = now - trace._start
+        trace.hits, trace.misses = _since(cached, cache)
+        trace.stats = stats.since(trace.stats)
 
 
 def _decide_alike(one: Policy, other: Policy) -> bool:

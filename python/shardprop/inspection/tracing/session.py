@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import torch
 
+from ... import _torch
 from ...errors import ShardpropError
 from ...propagation.policy_settings import TopologyLike
 from ...propagation.propagator import enabled, is_enabled
 from .plans import Plans
 from .recording import Recording, begin, end
 from .report import Trace, measured
-from .structured import announce
 
 __all__ = ["trace"]
 
@@ -65,7 +66,15 @@ def trace(
                 yield found
             finally:
                 end(recording)
-    announce(found)
+    _announce(found)
+
+
+def _announce(found: Trace) -> None:
+    """Tell torch's own tools: an artifact ``shardprop_trace`` where torch records a structured
+    trace (``TORCH_TRACE``), and a line of counters where a DebugMode is on."""
+    if _torch.records_structured_trace():
+        _torch.record_artifact("shardprop_trace", lambda: json.dumps(found.to_json(), indent=0))
+    _torch.annotate_debug_mode(lambda: f"shardprop: {found.counters()}")
 
 
 def _checked_model(

@@ -70,7 +70,7 @@ class Redistribution:
     @property
     def us(self) -> float:
         """Microseconds in all."""
-        return sum(step.comm_us + step.local_us for step in self.steps)
+        return sum(step.us for step in self.steps)
 
 
 @dataclass

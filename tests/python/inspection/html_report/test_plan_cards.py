@@ -12,9 +12,9 @@ import torch
 from torch.distributed.tensor import distribute_tensor
 
 import shardprop
-from shardprop import Layout
+from shardprop import Layout, Step
 from shardprop.inspection.report import page
-from shardprop.inspection.report.plan_picture import Arrow, draw_moves
+from shardprop.inspection.report.plan_picture import draw_steps
 from shardprop.inspection.report.subject import subject_of_layout
 
 from ...specs import SS, P, R, S
@@ -56,7 +56,8 @@ def test_a_card_has_the_picture_of_its_layouts(placements, texts, shape) -> None
     order = tuple((dim, tuple(mesh_dims)) for dim, mesh_dims in before["shard_order"])
     layouts = (Layout(placements, order), Layout((R, R), ()))
     subjects = [subject_of_layout(each, shape, *MESH) for each in layouts]
-    assert svg_of(card) == draw_moves(subjects, [Arrow("all_gather", (0, 1), 12.5, 4096)]).svg
+    gathered = Step("all_gather", (0, 1), *layouts, 12.5, 0.0, 4096, 8192)
+    assert svg_of(card) == draw_steps(subjects, [gathered]).svg
 
 
 @pytest.mark.parametrize("shape", [(), (1,)], ids=str)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,10 +18,10 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 import shardprop
-from shardprop import Layout, ShardpropError
+from shardprop import Layout, ShardpropError, Step
 from shardprop.inspection.report import landscape
 from shardprop.inspection.report.colours import OPERANDS
-from shardprop.inspection.report.plan_picture import Arrow, draw_moves
+from shardprop.inspection.report.plan_picture import draw_steps
 from shardprop.inspection.report.subject import subject_of_layout
 from shardprop.support.picture import Picture
 
@@ -156,11 +157,13 @@ def test_a_plan_shows_each_step_with_its_price(named) -> None:
 
 
 def test_a_plan_of_many_steps_goes_on_in_the_next_row(named) -> None:
-    subjects = [
-        subject_of_layout(Layout((S(step % 2), R), ()), (8, 8), (2, 4)) for step in range(6)
+    layouts = [Layout((S(step % 2), R), ()) for step in range(6)]
+    subjects = [subject_of_layout(layout, (8, 8), (2, 4)) for layout in layouts]
+    steps = [
+        Step("all_to_all", (0,), before, after, 1.0, 0.0, 8, 8)
+        for before, after in pairwise(layouts)
     ]
-    arrows = [Arrow("all_to_all", (0,), 1.0, 8)] * 5
-    frames = [box_of(frame) for frame in of_class(draw_moves(subjects, arrows), "frame")]
+    frames = [box_of(frame) for frame in of_class(draw_steps(subjects, steps), "frame")]
     assert len({top for _, top, _, _ in frames}) == 2
     assert [left for left, *_ in frames[4:]] == [left for left, *_ in frames[:2]]
 
