@@ -47,8 +47,8 @@ from .dtensors import (
     dtensor_of,
     local_of,
     mark_as_parameter,
+    other_tensors,
     spec_of,
-    tables_of,
     without_compile_wrapper,
 )
 from .flattened import (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -36,10 +37,22 @@ def mark_as_parameter(tensor: torch.Tensor) -> None:
     tensor._is_param = True
 
 
-def tables_of(module: torch.nn.Module) -> Iterator[dict[str, Any]]:
-    """Where a module itself holds its parameters and its buffers, by name."""
-    yield module._parameters
-    yield module._buffers
+@contextmanager
+def other_tensors(
+    modules: Iterable[torch.nn.Module], other: Callable[[torch.Tensor], torch.Tensor]
+) -> Iterator[None]:
+    """In the block each module itself holds other parameters and buffers: what `other` gives."""
+    tables: Iterator[dict[str, Any]] = (
+        table for module in modules for table in (module._parameters, module._buffers)
+    )
+    held = [(table, *item) for table in tables for item in table.items() if item[1] is not None]
+    try:
+        for table, name, tensor in held:
+            table[name] = other(tensor)
+        yield
+    finally:
+        for table, name, tensor in held:
+            table[name] = tensor
 
 
 def without_compile_wrapper(module: torch.nn.Module) -> torch.nn.Module:

@@ -1,18 +1,21 @@
-"""Meshes, sizes and times as short words."""
+"""Placements, meshes, sizes and times as short words."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from .._torch import DeviceMesh
+from .._torch import DeviceMesh, Placement
 
 __all__ = [
     "bytes_text",
     "dim_names",
+    "dtype_text",
     "mesh_text",
     "named_dim",
     "over_text",
+    "placement_text",
+    "placements_text",
     "us_text",
     "without_masks",
 ]
@@ -23,6 +26,21 @@ _MASK = re.compile(r"MaskP\((\w+), torch\.Size\(\[[^\]]*\]\), -?\d+\)")
 def without_masks(layouts: str) -> str:
     """A text of layouts, its masked partials without the shape of the mask, the tensor's own."""
     return _MASK.sub(r"MaskP(\1)", layouts)
+
+
+def placement_text(placement: Placement | None) -> str:
+    """One placement in torch's short form; ``-`` for an output that is absent."""
+    return "-" if placement is None else without_masks(str(placement))
+
+
+def placements_text(placements: Sequence[Placement | None] | None) -> str:
+    """Placements in torch's short form; ``-`` for an output that is absent."""
+    return "-" if placements is None else "".join(map(placement_text, placements))
+
+
+def dtype_text(dtype: object) -> str:
+    """``torch.float32`` as ``float32``."""
+    return str(dtype).removeprefix("torch.")
 
 
 def dim_names(mesh: DeviceMesh) -> tuple[str, ...]:

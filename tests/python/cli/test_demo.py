@@ -223,13 +223,13 @@ def never(asked: Decision) -> Decision:
 def test_runs_that_agree_are_not_asked_again() -> None:
     run = [decision("a", "1"), decision("b", "2"), decision("a", "3")]
     found = agree(run, run, never, never)
-    assert (found.equal, found.equal_once_cleared, found.all_equal) == (3, 0, True)
+    assert (found.equal, found.equal_once_torch_history_is_cleared, found.all_equal) == (3, 0, True)
     assert found.same_order
 
 
 def test_answer_from_torchs_planner_history_is_settled_by_asking_torch_afresh() -> None:
     found = agree([decision("a", "1")], [decision("a", "2")], never, lambda d: decision("a", "1"))
-    assert (found.equal, found.equal_once_cleared, found.all_equal) == (0, 1, True)
+    assert (found.equal, found.equal_once_torch_history_is_cleared, found.all_equal) == (0, 1, True)
 
 
 def test_answer_that_torch_never_gives_is_different() -> None:

@@ -38,13 +38,14 @@ class Agreement:
 
     Attributes:
         equal: Asked in both runs, answered alike.
-        equal_once_cleared: Alike once torch decides again with empty planner caches.
+        equal_once_torch_history_is_cleared: Alike once torch decides again with empty planner
+            caches.
         different: Those that differ.
         same_order: Whether both runs asked the same questions in the same order.
     """
 
     equal: int
-    equal_once_cleared: int
+    equal_once_torch_history_is_cleared: int
     different: tuple[Difference, ...]
     same_order: bool
 
@@ -84,7 +85,7 @@ def _report(settings: Settings, ours: Training, theirs: Training, found: Agreeme
         ("order", "the same" if found.same_order else "differs, so paired by question"),
         ("equal", str(found.equal)),
     ]
-    if cleared := found.equal_once_cleared:
+    if cleared := found.equal_once_torch_history_is_cleared:
         rows.append(("", f"and {cleared} equal once torch's planner history is cleared"))
     rows.append(("different", str(len(found.different))))
     for one in found.different[:_SHOWN_DIFFERENCES]:
@@ -99,10 +100,7 @@ def _report(settings: Settings, ours: Training, theirs: Training, found: Agreeme
             "shardprop": {"steps": asdict(ours)["steps"]},
             "ratio": ratio,
             "all_equal": found.all_equal,
-            "same_order": found.same_order,
-            "equal": found.equal,
-            "equal_once_torch_history_is_cleared": found.equal_once_cleared,
-            "different": [asdict(difference) for difference in found.different],
+            **asdict(found),
         },
         good=found.all_equal,
         verdict="All decisions are equal." if found.all_equal else "Decisions differ.",
@@ -141,7 +139,7 @@ def agree(
             different.append(Difference(decision.question, decision.answer, again.answer))
     return Agreement(
         equal=equal,
-        equal_once_cleared=len(unsettled) - len(different),
+        equal_once_torch_history_is_cleared=len(unsettled) - len(different),
         different=tuple(different),
         same_order=[d.question for d in ours] == [d.question for d in theirs],
     )

@@ -15,12 +15,12 @@ from ...propagation.output_prices import weighed_outputs
 from ...propagation.policy import Chosen
 from ...redistribution.optimal_planner import ExactPlanner
 from ...rules.rule import RowsRule
-from ..words import dim_names
+from ..words import dim_names, placements_text
 from .asking import Answer, ExplainedQuestion, output_names
 from .model import Candidate, Row, in_places
 from .reasons import Field, reason_for
 from .rejections import DroppedRow, Table, rejections_of
-from .words import placements_text, spec_text, us_text
+from .words import spec_text, us_text
 
 __all__ = ["answer_by_rows"]
 

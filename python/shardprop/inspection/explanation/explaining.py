@@ -23,7 +23,7 @@ from ...propagation.propagator import current_policy, current_terms, uncounted
 from ...propagation.route import Route, Who, route
 from ...rules.places import function_place
 from ...rules.rule import Rule
-from ..words import dim_names
+from ..words import dim_names, dtype_text
 from .advice import advice_for
 from .asking import Answer, ExplainedQuestion, output_names
 from .by_rows import answer_by_rows
@@ -31,7 +31,7 @@ from .delegated import answer_by_torch
 from .following import answer_by_following
 from .model import DecisionExplanation, OperandFacts
 from .moves import moves_of, notes_of
-from .words import dtype_text, spec_text
+from .words import spec_text
 
 __all__ = ["explain_schema", "without_torchs_log"]
 

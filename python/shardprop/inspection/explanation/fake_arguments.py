@@ -133,20 +133,11 @@ def standing_in(
     """
     modules = [*_modules_of(function)]
     modules += [leaf for leaf in _torch.tree_leaves((args, kwargs)) if isinstance(leaf, nn.Module)]
-    slots: list[tuple[Any, str, torch.Tensor]] = []
-    for module in dict.fromkeys(inner for outer in modules for inner in outer.modules()):
+    unique = dict.fromkeys(inner for outer in modules for inner in outer.modules())
+    for module in unique:
         _refuse_fully_sharded(module)
-        for table in _torch.tables_of(module):
-            for name, tensor in table.items():
-                if tensor is not None:
-                    slots.append((table, name, tensor))
-    try:
-        for table, name, tensor in slots:
-            table[name] = fakes.of(tensor)
+    with _torch.other_tensors(unique, fakes.of):
         yield
-    finally:
-        for table, name, tensor in slots:
-            table[name] = tensor
 
 
 def _refuse_fully_sharded(module: nn.Module) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from ..._torch import DTensorSpec, Partial, Placement, Replicate, Shard, StridedShard
 from ...rules.follow_rule import candidate_costs
-from ..words import dim_names
+from ..words import dim_names, placement_text
 from .asking import Answer, ExplainedQuestion
 from .model import Candidate, in_places
 from .reasons import Field, reason_for
-from .words import placement_text, us_text
+from .words import us_text
 
 __all__ = ["answer_by_following"]
 

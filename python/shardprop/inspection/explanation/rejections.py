@@ -8,9 +8,9 @@ from typing import NamedTuple
 from ..._torch import DTensorSpec, Partial, Placement, Shard, StridedShard
 from ...model.question import Question
 from ...support.console import counted
-from ..words import named_dim
+from ..words import named_dim, placement_text
 from .model import Rejection, Row
-from .words import listed, placement_text
+from .words import listed
 
 __all__ = ["DroppedRow", "Table", "rejections_of"]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from ...rules.rule import Origin, RuleKind
 from ...support.console import table, table_lines, wrapped
-from ..words import mesh_text, over_text
+from ..words import mesh_text, over_text, placement_text, placements_text
 from .model import Candidate, DecisionExplanation, OperandMove, Rejection, Row
-from .words import placement_text, placements_text, spec_text, us_text
+from .words import spec_text, us_text
 
 __all__ = ["decision_text", "summary_text"]
 

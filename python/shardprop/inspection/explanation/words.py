@@ -7,14 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from ..._torch import DTensorSpec, Placement, Replicate, Shard
 from ...redistribution.hook import layout_of, layout_text
-from ..words import without_masks
+from ..words import placement_text, without_masks
 
 __all__ = [
-    "dtype_text",
     "listed",
     "place_as",
-    "placement_text",
-    "placements_text",
     "spec_text",
     "us_text",
 ]
@@ -23,21 +20,6 @@ __all__ = [
 def spec_text(spec: DTensorSpec) -> str:
     """A layout in torch's short form, with the shard order where several mesh dims cut one dim."""
     return without_masks(layout_text(layout_of(spec)))
-
-
-def placement_text(placement: Placement | None) -> str:
-    """One placement in torch's short form; ``-`` for an output that is absent."""
-    return "-" if placement is None else without_masks(str(placement))
-
-
-def placements_text(placements: Sequence[Placement | None] | None) -> str:
-    """Placements in torch's short form; ``-`` for an output that is absent."""
-    return "-" if placements is None else "".join(map(placement_text, placements))
-
-
-def dtype_text(dtype: object) -> str:
-    """``torch.float32`` as ``float32``."""
-    return str(dtype).removeprefix("torch.")
 
 
 def us_text(us: float) -> str:

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..._torch import Placement
 from ...errors import ShardpropError
 from ...support.picture import Picture
-from ..words import us_text
+from ..words import placements_text, us_text
 from .colours import OPERANDS
 from .svg import Sheet
 
@@ -117,9 +116,5 @@ def _axis(on: Sheet, longest: float, left: float, y: float, page: float) -> None
 
 def _strategy(candidate: Candidate) -> str:
     """``S(0)R, RR → S(0)R``."""
-    operands = ", ".join(map(_placements, candidate.operands))
-    return f"{operands} → {', '.join(map(_placements, candidate.outputs))}"
-
-
-def _placements(placements: tuple[Placement, ...] | None) -> str:
-    return "none" if placements is None else "".join(map(str, placements)) or "-"
+    operands = ", ".join(map(placements_text, candidate.operands))
+    return f"{operands} → {', '.join(map(placements_text, candidate.outputs))}"

@@ -22,7 +22,7 @@ from ...model.plan_steps import Layout, Step
 from ...redistribution.hook import layout_of, layout_text, plan_text
 from ...support.stats import DecidedBy
 from ...version import __version__
-from ..words import dim_names
+from ..words import dim_names, dtype_text
 from .model import Place, TracedDecision
 from .rows import MoveRow, totals
 
@@ -153,7 +153,7 @@ def _tensor(spec: DTensorSpec) -> Json:
     meta = spec.tensor_meta
     return {
         "shape": None if meta is None else [*map(_size, meta.shape)],
-        "dtype": None if meta is None else str(meta.dtype).removeprefix("torch."),
+        "dtype": None if meta is None else dtype_text(meta.dtype),
         "layout": _layout(layout_of(spec)),
     }
 

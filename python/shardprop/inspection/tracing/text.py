@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...redistribution.hook import plan_text
 from ...support.console import counted, table, table_lines, wrapped
 from ...support.stats import DecidedBy
-from ..words import bytes_text, dim_names, over_text
+from ..words import bytes_text, dim_names, dtype_text, over_text
 from .model import Place
 from .rows import ModuleRow, MoveRow, totals
 
@@ -116,7 +116,7 @@ def _most_expensive(rows: Sequence[MoveRow]) -> Iterator[str]:
 def _way(row: MoveRow) -> str:
     """What moves, and by which collectives."""
     meta = row.src.tensor_meta
-    tensor = "" if meta is None else f"{_shape(meta.shape)} {str(meta.dtype)[6:]}  "
+    tensor = "" if meta is None else f"{_shape(meta.shape)} {dtype_text(meta.dtype)}  "
     if row.plan is None:
         ends = "->".join("".join(map(str, spec.placements)) for spec in (row.src, row.dst))
         return f"{tensor}{ends}  ({row.planned.note})"

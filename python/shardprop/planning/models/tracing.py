@@ -181,22 +181,12 @@ def _standing_in(model: nn.Module, tensors: Mapping[str, torch.Tensor]) -> Itera
     """
     names = [*model.named_parameters(), *model.named_buffers()]
     replacement = {id(tensor): tensors[name] for name, tensor in names}
-    held: list[tuple[Any, str, torch.Tensor]] = [
-        (slots, name, tensor)
-        for module in model.modules()
-        for slots in _torch.tables_of(module)
-        for name, tensor in slots.items()
-        if tensor is not None
-    ]
-    for slots, name, tensor in held:
-        slots[name] = replacement[id(tensor)]
-    token = _tracing.set(True)
-    try:
-        yield
-    finally:
-        _tracing.reset(token)
-        for slots, name, tensor in held:
-            slots[name] = tensor
+    with _torch.other_tensors(model.modules(), lambda tensor: replacement[id(tensor)]):
+        token = _tracing.set(True)
+        try:
+            yield
+        finally:
+            _tracing.reset(token)
 
 
 def _like(

@@ -214,7 +214,7 @@ def test_the_landscape_stacks_operands_and_marks_winner_and_ties() -> None:
     start = bars[0][1][0]
     starts = [round((box[0] - start) / scale, 1) for fill, box in bars if fill == OPERANDS[1]]
     assert starts == [10.0, 0.0, 40.0]
-    assert "S(0)R, RS(1) → S(0)R, none" in found
+    assert "S(0)R, RS(1) → S(0)R, -" in found
     assert "6 more strategies are not shown" in found
     assert len(of_class(picture, "swatch")) == 2 and {"self", "mat2"} <= set(found)
 
