@@ -20,7 +20,7 @@ from torch.distributed.tensor import DTensor
 import shardprop
 
 from ...support.torch_advice import without_torch_advice
-from .report import Report, decider_rows
+from .report import Report, stats_rows
 from .settings import Settings
 from .train import Trainer
 
@@ -49,13 +49,10 @@ def run_on_gloo(settings: Settings) -> Report:
     equal = loss_gap <= TOLERANCE and gradient_gap <= TOLERANCE
     losses = ", ".join(f"{loss:.6f}" for loss in found["losses"])
     within = f"tolerance {TOLERANCE:.0e}"
-    strided = f"{found['strided_operands']}, {found['strided_fallbacks']} fell back"
     worst = f"(worst: {found['worst_gradient']})"
     rows = [
         ("losses", f"{losses} nats per token"),
-        ("made by the core", f"{found['decisions']} on rank 0"),
-        *decider_rows(found["delegated"], found["fallbacks"]),
-        ("strided operands", strided),
+        *stats_rows(found, "on rank 0"),
         ("loss difference", f"{loss_gap:.2e} nats, {within}"),
         ("gradient difference", f"{gradient_gap:.2e} of the largest element, {within} {worst}"),
     ]

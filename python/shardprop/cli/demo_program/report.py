@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ...support.console import table, table_lines
 from .settings import Settings
 
-__all__ = ["Report", "Row", "decider_rows"]
+__all__ = ["Report", "stats_rows"]
 
 # A label, and what was found.
 Row = tuple[str, str]
@@ -46,11 +47,13 @@ class Report:
         return {"mesh": list(self.settings.mesh), "model": model, **self.found}
 
 
-def decider_rows(delegated: dict[str, int], fallbacks: dict[str, int]) -> list[Row]:
-    """What the core did not decide: a total with its reasons, the most frequent first."""
-    rows = []
-    for label, reasons in (("delegated", delegated), ("fell back", fallbacks)):
+def stats_rows(counts: Mapping[str, Any], where: str) -> list[Row]:
+    """Who decided, by the counters of `shardprop.stats()`: of what the core did not decide a total
+    with its reasons, the most frequent first."""
+    rows = [("made by the core", f"{counts['decisions']} {where}")]
+    for label, reasons in (("delegated", counts["delegated"]), ("fell back", counts["fallbacks"])):
         ranked = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
         listed = ", ".join(f"{reason} {count}" for reason, count in ranked)
         rows.append((label, f"{sum(reasons.values())}: {listed}" if reasons else "0"))
-    return rows
+    strided, left = counts["strided_operands"], counts["strided_fallbacks"]
+    return [*rows, ("strided operands", f"{strided}, {left} fell back")]

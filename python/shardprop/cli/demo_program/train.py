@@ -24,7 +24,7 @@ from ..decisions import clear_every_cache
 from ..ranks import fake_mesh, fake_ranks
 from .llama import Llama
 from .placement import WrittenOutAttention, distribute, parallelize
-from .report import Report, decider_rows
+from .report import Report, stats_rows
 from .settings import Settings
 
 __all__ = ["Trainer", "Training", "run_on_fake_ranks", "train"]
@@ -178,9 +178,7 @@ def run_on_fake_ranks(settings: Settings) -> Report:
         ("first step", f"{first.total:.3f} s"),
         ("  in propagation", f"{first.propagation:.3f} s for {first.decisions} decisions"),
         *after,
-        ("made by the core", f"{stats.decisions} in all steps"),
-        *decider_rows(stats.delegated, stats.fallbacks),
-        ("strided operands", f"{stats.strided_operands}, {stats.strided_fallbacks} fell back"),
+        *stats_rows(vars(stats), "in all steps"),
         ("caches", f"{stats.cache_bytes / 1024:.0f} KiB"),
         ("fake losses", f"{losses}: they mean nothing, since the fake backend moves no data;"),
         ("", "--gloo 4 checks losses and gradients on real processes"),
