@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from ..errors import ShardpropError
 
-__all__ = [
-    "EXIT_CODES",
-    "AsJson",
-    "Commands",
-    "print_json",
-    "print_lines",
-    "refuse",
-]
+__all__ = ["EXIT_CODES", "AsJson", "Commands", "print_json"]
 
 # The one place where they are given their meaning; each command says what a finding is to it.
 EXIT_CODES = """\
@@ -39,21 +31,10 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except ShardpropError as error:
-            refuse(str(error))
-
-
-def refuse(message: str) -> NoReturn:
-    """Say what is wrong with the request and end with exit code 2."""
-    typer.echo(f"Error: {message}", err=True)
-    raise typer.Exit(2) from None
+            typer.echo(f"Error: {error}", err=True)
+            raise typer.Exit(2) from None
 
 
 def print_json(values: object) -> None:
     """One JSON document on stdout."""
     typer.echo(json.dumps(values, indent=2))
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Lines as they are, on stdout."""
-    for line in lines:
-        typer.echo(line)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .common import AsJson, print_json, print_lines
+from .common import AsJson, print_json
 
 __all__ = ["demo"]
 
@@ -71,5 +71,5 @@ def demo(
     if as_json:
         print_json(report.values())
     else:
-        print_lines(report.lines())
+        typer.echo(report.text())
     raise typer.Exit(0 if report.good else 1)

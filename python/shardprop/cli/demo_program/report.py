@@ -35,11 +35,11 @@ class Report:
     good: bool = True
     verdict: str = ""
 
-    def lines(self) -> list[str]:
+    def text(self) -> str:
         """For people."""
         shown = table_lines(table((), self.rows), indent="")
         ends = [self.verdict] if self.verdict else []
-        return [f"{self.settings.headline}; {self.how}", *shown, *ends]
+        return "\n".join([f"{self.settings.headline}; {self.how}", *shown, *ends])
 
     def values(self) -> dict[str, object]:
         """For --json."""

@@ -19,7 +19,7 @@ from ..words import dim_names, placements_text
 from .asking import Answer, ExplainedQuestion, output_names
 from .model import Candidate, Row, in_places
 from .reasons import Field, reason_for
-from .rejections import DroppedRow, Table, rejections_of
+from .rejections import DroppedRow, NamedRows, rejections_of
 from .words import spec_text, us_text
 
 __all__ = ["answer_by_rows"]
@@ -56,7 +56,7 @@ def answer_by_rows(asked: ExplainedQuestion, rule: RowsRule, limit: int) -> Answ
     planner = None if decided is None else decided.planner
     ranking = _Ranking(*_core.rank(_MOST_REPRICED if planner else limit, prepared.problem))
     rows = _rows(ranking, prepared.outputs)
-    table = Table(
+    table = NamedRows(
         asked.question,
         rows,
         output_names(asked.question.op, prepared.outputs, asked.question.meta),

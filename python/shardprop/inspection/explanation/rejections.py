@@ -12,7 +12,7 @@ from ..words import named_dim, placement_text
 from .model import Rejection, Row
 from .words import listed
 
-__all__ = ["DroppedRow", "Table", "rejections_of"]
+__all__ = ["DroppedRow", "NamedRows", "rejections_of"]
 
 
 class DroppedRow(NamedTuple):
@@ -36,7 +36,7 @@ class DroppedRow(NamedTuple):
     rows_before: tuple[int, ...]
 
 
-class Table(NamedTuple):
+class NamedRows(NamedTuple):
     """Rows, and what they are rows of."""
 
     question: Question
@@ -64,19 +64,19 @@ class Table(NamedTuple):
         return self.question.operands[index] if index >= 0 else None
 
 
-def rejections_of(table: Table, refusals: Sequence[DroppedRow]) -> tuple[Rejection, ...]:
+def rejections_of(table: NamedRows, refusals: Sequence[DroppedRow]) -> tuple[Rejection, ...]:
     """Those that were dropped, in the order of the core."""
     return tuple(_rejection(table, refusal) for refusal in refusals)
 
 
-def _rejection(table: Table, refusal: DroppedRow) -> Rejection:
+def _rejection(table: NamedRows, refusal: DroppedRow) -> Rejection:
     name = None if refusal.position < 0 else table.name(refusal.position)
     why = _WORDS.get(refusal.filter, _by_filter)(table, refusal)
     text = f"row {refusal.row} on mesh dim {table.dim_names[refusal.mesh_dim]}: {why}"
     return Rejection(refusal.row, refusal.mesh_dim, refusal.filter, name, refusal.dropped, text)
 
 
-def _in_place(table: Table, refusal: DroppedRow) -> str:
+def _in_place(table: NamedRows, refusal: DroppedRow) -> str:
     """The operand keeps its placement, and the output is where that is."""
     first = len(table.output_names)
     spec = table.spec(first)
@@ -94,7 +94,7 @@ def _in_place(table: Table, refusal: DroppedRow) -> str:
     )
 
 
-def _fixed(table: Table, refusal: DroppedRow) -> str:
+def _fixed(table: NamedRows, refusal: DroppedRow) -> str:
     name, wanted = table.name(refusal.position), table.text(refusal.row, refusal.position)
     spec = table.spec(refusal.position)
     if spec is not None:
@@ -103,7 +103,7 @@ def _fixed(table: Table, refusal: DroppedRow) -> str:
     return f"`{name}` would be {wanted}, but it is written into a tensor that is placed otherwise"
 
 
-def _mixed_partial(table: Table, refusal: DroppedRow) -> str:
+def _mixed_partial(table: NamedRows, refusal: DroppedRow) -> str:
     here = table.text(refusal.row, refusal.position)
     before = [table.cell(row, refusal.position) for row in refusal.rows_before]
     pending = [placement_text(p) for p in before if isinstance(p, Partial)]
@@ -114,7 +114,7 @@ def _mixed_partial(table: Table, refusal: DroppedRow) -> str:
     )
 
 
-def _too_small(table: Table, refusal: DroppedRow) -> str:
+def _too_small(table: NamedRows, refusal: DroppedRow) -> str:
     name = table.name(refusal.position)
     spec = table.spec(refusal.position)
     assert spec is not None
@@ -130,7 +130,9 @@ def _too_small(table: Table, refusal: DroppedRow) -> str:
     return text + (_after(table, refusal) if pieces != table.mesh_shape[refusal.mesh_dim] else "")
 
 
-def _unshardable(table: Table, refusal: DroppedRow, shape: Sequence[int]) -> tuple[int, int] | None:
+def _unshardable(
+    table: NamedRows, refusal: DroppedRow, shape: Sequence[int]
+) -> tuple[int, int] | None:
     """The first tensor dim that is cut into more pieces than it has elements, and how many."""
     ranks: dict[int, int] = {}
     for mesh_dim, row in enumerate((*refusal.rows_before, refusal.row)):
@@ -146,12 +148,12 @@ def _unshardable(table: Table, refusal: DroppedRow, shape: Sequence[int]) -> tup
     return None
 
 
-def _constraint(table: Table, refusal: DroppedRow) -> str:
+def _constraint(table: NamedRows, refusal: DroppedRow) -> str:
     name, cell = table.name(refusal.position), table.text(refusal.row, refusal.position)
     return f"the rule asks more of {cell} of `{name}` than its size gives" + _after(table, refusal)
 
 
-def _by_filter(table: Table, refusal: DroppedRow) -> str:
+def _by_filter(table: NamedRows, refusal: DroppedRow) -> str:
     return f"dropped by {refusal.filter}"
 
 
@@ -164,7 +166,7 @@ _WORDS = {
 }
 
 
-def _after(table: Table, refusal: DroppedRow) -> str:
+def _after(table: NamedRows, refusal: DroppedRow) -> str:
     """After which rows on the mesh dims before, if they matter."""
     names = table.dim_names
     rows = [
