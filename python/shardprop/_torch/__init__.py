@@ -166,7 +166,6 @@ from .rewrites import ArgumentRewrites, argument_rewrites, with_global_singleton
 from .sampling import opinfos
 from .specs import (
     default_shard_order,
-    is_evenly_shardable,
     is_shardable,
     layout_of,
     local_matrix,

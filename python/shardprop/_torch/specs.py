@@ -26,12 +26,6 @@ def is_shardable(shape: Sequence[Any], spec: Any, allow_unbacked: bool | None) -
     return _ops_utils.is_tensor_shardable(shape, spec, allow_unbacked)
 
 
-def is_evenly_shardable(spec: DTensorSpec, placements: tuple[Placement, ...]) -> bool:
-    """torch's test for shards of one size; of `spec`, if it had these placements."""
-    wanted = DTensorSpec(spec.mesh, placements, tensor_meta=spec.tensor_meta)
-    return _ops_utils.is_tensor_evenly_shardable(spec.shape, wanted)
-
-
 def local_shape(spec: DTensorSpec) -> tuple[int, ...]:
     """What this rank holds of a tensor; torch looks at no shard order here."""
     shape, _ = _utils.compute_local_shape_and_global_offset(

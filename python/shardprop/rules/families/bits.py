@@ -8,7 +8,7 @@ from ... import _core
 from ..._torch import DTensorSpec, Partial, StridedShard, is_shard
 from ...model.question import Question
 from ..follow_rule import REPLICATE, Candidate, FollowRule
-from .reductions import is_even
+from ..uneven_shards import is_even
 
 __all__ = ["RULES"]
 

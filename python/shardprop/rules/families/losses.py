@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ... import _core, _torch
+from ... import _core
 from ..._torch import DTensorSpec, Partial, Placement, is_shard
 from ...model.question import Question
 from ..follow_rule import (
@@ -17,6 +17,7 @@ from ..follow_rule import (
     normal_dim,
     unary,
 )
+from ..uneven_shards import refuses_partial_avg
 from .slicing import all_but, without
 
 __all__ = ["RULES"]
@@ -72,7 +73,7 @@ def _nll_loss(question: Question) -> Candidate:
         operands.append(_replicated(weight))
     if reduction == _NONE:
         return Candidate((target_wanted, (REPLICATE,) * len(wanted)), tuple(operands))
-    if reduction == _MEAN and not _torch.is_evenly_shardable(target, target_wanted):
+    if reduction == _MEAN and refuses_partial_avg(target, range(target.ndim), target_wanted):
         raise _core.Unsupported("mean of a loss over uneven shards, which torch refuses")
     is_weighted = weight is not None or ignored != _DEFAULT_IGNORED
     if reduction == _MEAN and is_weighted and any(map(is_shard, target_wanted)):

@@ -12,12 +12,13 @@ from typing import Any
 import torch
 
 from ... import _core, _torch
-from ..._torch import DTensorSpec, Partial, Placement, StridedShard, TensorMeta, is_shard
+from ..._torch import DTensorSpec, Partial, Placement, TensorMeta
 from ...model.question import Question
 from ..follow_rule import Axes, Axis, FollowRule, argument, normal_dim, unary
+from ..uneven_shards import refuses_partial_avg
 from .pending import passes_conversion
 
-__all__ = ["RULES", "is_even", "reduced_axes"]
+__all__ = ["RULES", "reduced_axes"]
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -54,7 +55,7 @@ def _is_linear(
     spec: DTensorSpec, dims: Sequence[int], reduce_op: str | None, dtype: torch.dtype | None
 ) -> bool:
     """May every rank reduce its shard alone? Not if a Partial of another kind is pending, or one
-    that does not pass the conversion to `dtype`, and not for a mean whose shards differ in size."""
+    that does not pass the conversion to `dtype`, and not for a mean over uneven shards."""
     for placement in spec.placements:
         if not isinstance(placement, Partial):
             continue
@@ -62,21 +63,7 @@ def _is_linear(
             return False
         if dtype is not None and not passes_conversion(reduce_op, _dtype(spec), dtype):
             return False
-    return reduce_op != "avg" or all(is_even(spec, dim) for dim in dims)
-
-
-def is_even(spec: DTensorSpec, dim: int, unit: int = 1) -> bool:
-    """Do all ranks hold as many units of `unit` elements of a dim?"""
-    size: Any = spec.shape[dim]
-    shards = 1
-    for mesh_dim, placement in enumerate(spec.placements):
-        if is_shard(placement) and placement.dim == dim:  # type: ignore[attr-defined]
-            shards *= spec.mesh.size(mesh_dim)
-            if not isinstance(placement, StridedShard):
-                continue
-            if size % (placement.split_factor * shards * unit) != 0:
-                return False
-    return bool(size % (shards * unit) == 0)
+    return reduce_op != "avg" or not refuses_partial_avg(spec, dims)
 
 
 def _dtype(spec: DTensorSpec) -> torch.dtype:
