@@ -1,7 +1,8 @@
 """The adapter: the ONLY package that touches private names and attributes of torch.
 
-One file per theme. What differs between torch versions is decided in `version`, by looking at what
-the installed torch has; the rest of the package gets plain functions and constants.
+One file per theme. What differs between torch versions, such as a private function that was moved
+or renamed, is adapted in `version`, whose docstring has an example and the steps; the rest of the
+package gets plain functions and constants.
 """
 
 from . import core_setup  # runs once: the core must know torch's types before anything asks it

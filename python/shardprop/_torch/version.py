@@ -1,4 +1,20 @@
-"""What differs between the supported versions of torch, read from what the installed one has."""
+"""What differs between the supported versions of torch, read from what the installed one has.
+
+The place for a private name that torch moves, renames or gives another signature. Example:
+``compile_on_one_rank`` stood in ``torch.distributed.config``, and stands in
+``torch.compiler.config`` since torch 2.15. `compiler_settings` below gives the module that has it,
+and the file of its theme, ``compiling.py``, calls that and knows no version.
+
+To adapt a function that was renamed:
+
+1. Find where it is named: each private name of torch stands in one file of ``_torch/``.
+2. Add a function or constant here that picks the name which the installed torch has, by `hasattr`
+   on torch or by `IS_215_OR_LATER`, and say in its docstring which version changed what.
+3. Have the file of the theme use it. Its own functions keep their names and signatures, so nothing
+   outside of ``_torch/`` changes.
+4. Run the tests on both ends of the supported versions. When the older version goes, so does the
+   function.
+"""
 
 from __future__ import annotations
 
