@@ -166,12 +166,14 @@ from .registries import (
 from .rewrites import ArgumentRewrites, argument_rewrites, with_global_singletons, with_local_shape
 from .sampling import opinfos
 from .specs import (
+    contiguous_meta,
     default_shard_order,
     is_shardable,
     layout_of,
     local_matrix,
     local_shape,
     make_spec,
+    meta_of,
 )
 from .symbolic import (
     DataDependentError,

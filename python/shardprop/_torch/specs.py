@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
+import torch
 from torch.distributed.tensor import _utils
 from torch.distributed.tensor._ops import utils as _ops_utils
 
@@ -19,6 +20,22 @@ from .types import (
     StridedShard,
     TensorMeta,
 )
+
+
+@overload
+def meta_of(value: torch.Tensor) -> TensorMeta: ...
+@overload
+def meta_of(value: object) -> TensorMeta | None: ...
+def meta_of(value: object) -> TensorMeta | None:
+    """Shape, stride and dtype of a tensor; None of anything else."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    return TensorMeta(value.shape, value.stride(), value.dtype)
+
+
+def contiguous_meta(shape: Sequence[int], dtype: torch.dtype) -> TensorMeta:
+    """Metadata of a contiguous tensor."""
+    return meta_of(torch.empty(tuple(shape), dtype=dtype, device="meta"))
 
 
 def is_shardable(shape: Sequence[Any], spec: Any, allow_unbacked: bool | None) -> bool:

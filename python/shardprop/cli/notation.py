@@ -25,7 +25,7 @@ from .._torch import (
     Shard,
     ShardOrderEntry,
     StridedShard,
-    TensorMeta,
+    contiguous_meta,
 )
 from ..errors import ShardpropError
 
@@ -130,14 +130,14 @@ class _Reader:
             raise self._error(f"sizes such as [4,8], got [{shape}]")
         of = self._dtype(dtype)
         try:
-            meta = torch.empty(sizes, dtype=of, device="meta")
+            meta = contiguous_meta(sizes, of)
         except (RuntimeError, OverflowError, TypeError):  # as torch's versions have it
             raise self._error(f"sizes of less than 2**63 bytes in all, got [{shape}]") from None
         placements, order = self._placements(len(sizes))
         return DTensorSpec(
             self._mesh,
             tuple(placements),
-            tensor_meta=TensorMeta(meta.shape, meta.stride(), meta.dtype),
+            tensor_meta=meta,
             shard_order=order,  # type: ignore[arg-type]  # None: torch finds the usual one
             # As view ops make them: plain shards with gaps, not an encoded shard order.
             use_strided_shard_as_shard_order=False,

@@ -18,8 +18,8 @@ from typing import Any
 import torch
 
 from .. import _torch
-from .._torch import DTensorSpec, OpSchema, TensorMeta
-from ..model.question import OutputMeta
+from .._torch import DTensorSpec, OpSchema
+from ..model.question import OutputMeta, metas_of
 from . import fake_tensors, meta_tensors
 from .classes import OpClass, class_of, means_for
 from .closed_forms import DECLINED
@@ -66,7 +66,5 @@ def _has_size_one(schema: OpSchema, meta: Any) -> bool:
         for spec in _torch.tree_leaves(schema.args_schema)
         if isinstance(spec, DTensorSpec)
     ]
-    outputs = [meta] if isinstance(meta, TensorMeta) else meta or []
-    if schema.op in _ROW_MAJOR:
-        outputs = []
+    outputs = () if schema.op in _ROW_MAJOR else metas_of(meta)
     return any(each is not None and 1 in each.shape for each in (*operands, *outputs))

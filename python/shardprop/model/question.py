@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from .. import _torch
 from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, TensorMeta, has_strided
@@ -16,12 +16,28 @@ __all__ = [
     "OutputMeta",
     "Placed",
     "Question",
+    "is_listed",
+    "metas_of",
     "question_of",
     "staying_operands",
     "strided_flag",
 ]
 
+# Metadata of an op's outputs: of one tensor, a list with None for an output that is absent, or None
+# where there is nothing to tell.
 OutputMeta = TensorMeta | Sequence[TensorMeta | None] | None
+
+
+def is_listed(meta: OutputMeta) -> TypeGuard[Sequence[TensorMeta | None]]:
+    """Is it a list? (To Python, a TensorMeta is a tuple, too.)"""
+    return isinstance(meta, (tuple, list)) and not isinstance(meta, TensorMeta)
+
+
+def metas_of(meta: OutputMeta) -> Sequence[TensorMeta | None]:
+    """The metadata of each output, None for one that is absent; none where none is told."""
+    if isinstance(meta, TensorMeta):
+        return (meta,)
+    return () if meta is None else meta
 
 
 class NoStrategyError(Exception):

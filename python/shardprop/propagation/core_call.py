@@ -16,6 +16,8 @@ from ..model.question import (
     NoStrategyError,
     OutputMeta,
     Question,
+    is_listed,
+    metas_of,
     staying_operands,
     strided_flag,
 )
@@ -106,9 +108,8 @@ class Arguments:
 
     def output_shapes(self) -> list[tuple[Any, ...] | None]:
         """The shape of each output; None for one that is absent."""
-        meta = self.question.meta
-        metas = [meta] if meta is None or isinstance(meta, TensorMeta) else meta
-        return [None if item is None else tuple(item.shape) for item in metas]
+        metas = metas_of(self.question.meta)
+        return [None if meta is None else tuple(meta.shape) for meta in metas]
 
     def _take_mesh(self, mesh: DeviceMesh, may_differ: bool) -> None:
         """The first tensor argument's mesh counts; others must share it, save the named ones."""
@@ -135,20 +136,14 @@ class Arguments:
         return item
 
 
-def _is_container(meta: OutputMeta) -> bool:
-    return isinstance(meta, (tuple, list)) and not isinstance(meta, TensorMeta)
-
-
 def _num_outputs(question: Question, facts: OpTraits, rows: Sequence[Sequence[Any]]) -> int:
     """Outputs per row, as torch counts them before it looks at the rows' width."""
     meta = question.meta
     if not rows:
-        if meta is None:
-            return 0
-        return 1 if isinstance(meta, TensorMeta) else len(meta)
+        return len(metas_of(meta))
     if _torch.IS_215_OR_LATER:
-        if _is_container(meta):
-            return len(meta)  # type: ignore[arg-type]
+        if is_listed(meta):
+            return len(meta)
         if facts.any_list_return:
             return len(rows[0]) - len(question.operands)
     return facts.tensor_returns
@@ -171,7 +166,7 @@ def _fixed(
 
 def _absent_outputs(meta: OutputMeta) -> list[bool] | None:
     # A single TensorMeta is a tuple to Python, and 2.13 walks it; no field of it is None.
-    return [m is None for m in meta] if _is_container(meta) else None  # type: ignore[union-attr]
+    return [m is None for m in meta] if is_listed(meta) else None
 
 
 def _filter(
@@ -181,7 +176,7 @@ def _filter(
     full_mesh_filter = rule.accepts
     if full_mesh_filter is None:
         return None
-    container = _is_container(question.meta) and traits_of(question.rule_op).first_return == "list"
+    container = is_listed(question.meta) and traits_of(question.rule_op).first_return == "list"
     # An op without outputs is not filtered; one whose list of outputs is empty is.
     if outputs == 0 and not container:
         return None
@@ -200,11 +195,11 @@ def _candidate_specs(
 ) -> list[DTensorSpec | None]:
     """Specs of a candidate as torch would hand them to a filter."""
     metas: list[TensorMeta | None] = []
-    if _is_container(question.meta):
+    if is_listed(question.meta):
         # torch numbers the metadata by the outputs that are not absent.
         present = 0
         for placement in placements[:outputs]:
-            metas.append(question.meta[present] if placement is not None else None)  # type: ignore[index, arg-type]
+            metas.append(question.meta[present] if placement is not None else None)
             present += placement is not None
     else:
         metas = [question.meta] * outputs  # type: ignore[list-item]
@@ -275,7 +270,7 @@ def prepare(
     outputs = rule.outputs
     if outputs is None:
         outputs = _num_outputs(question, facts, rows)
-    listed = facts.first_return == "list" and _is_container(question.meta)
+    listed = facts.first_return == "list" and is_listed(question.meta)
     bits = options(question, rule) | (_ALWAYS_SHARDS if always_shards else 0)
     fixed: list[tuple[int, DTensorSpec]] | None = None
     if kinds is None:

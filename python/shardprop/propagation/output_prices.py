@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import _core
-from .._torch import DTensorSpec, TensorMeta
+from .._torch import DTensorSpec
 from ..errors import ShardpropError
-from ..model.question import Choice, Question
+from ..model.question import Choice, Question, metas_of
 from ..model.spec_checks import check_consumers
 from ..redistribution.optimal_planner import ExactPlanner
 from .core_call import Prepared, chosen
@@ -71,8 +71,7 @@ def weighed_outputs(
         ShardpropError: `consumers` are given and do not fit the outputs, or these cannot be told
             apart.
     """
-    meta = question.meta
-    metas = [meta] if isinstance(meta, TensorMeta) else list(meta or ())
+    metas = metas_of(question.meta)
     present = [each for each in metas if each is not None]
     if len(metas) != prepared.outputs or len(present) != len(metas):
         if consumers is None:

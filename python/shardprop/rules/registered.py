@@ -11,7 +11,7 @@ from .._torch import OpOverload, OpSchema, TensorMeta
 from ..errors import ShardpropError
 from ..model.op_traits import traits_of
 from ..model.operands import keyword_order, operands_of
-from ..model.question import NoStrategyError, OutputMeta, question_of, staying_operands
+from ..model.question import NoStrategyError, OutputMeta, metas_of, question_of, staying_operands
 from .notation.rule_text import Notation
 from .placeholder import ShardingPlaceholder
 from .places import short_path
@@ -190,10 +190,8 @@ def _is_constrained(cell: object) -> bool:
     return isinstance(cell, ShardingPlaceholder) and cell.is_constrained
 
 
-def _metas_of(meta: Any) -> Sequence[TensorMeta | None] | None:
-    if meta is None:
-        return None
-    return [meta] if isinstance(meta, TensorMeta) else list(meta)
+def _metas_of(meta: OutputMeta) -> Sequence[TensorMeta | None] | None:
+    return None if meta is None else metas_of(meta)
 
 
 def _outputs_of(op: OpOverload, metas: Sequence[TensorMeta | None] | None) -> int:

@@ -15,7 +15,7 @@ from ..._torch import (
     Placement,
     Replicate,
     Shard,
-    TensorMeta,
+    contiguous_meta,
 )
 
 __all__ = ["CASES", "Case", "spec_of", "spread"]
@@ -34,11 +34,10 @@ def spec_of(
     dtype: torch.dtype = torch.float32,
 ) -> DTensorSpec:
     """A contiguous tensor with as many of the placements as the mesh has dims."""
-    tensor = torch.empty(*shape, dtype=dtype, device="meta")
     return DTensorSpec(
         mesh,
         tuple(placements[: mesh.ndim]),
-        tensor_meta=TensorMeta(tensor.shape, tensor.stride(), tensor.dtype),
+        tensor_meta=contiguous_meta(shape, dtype),
         # As view ops make them: plain shards with gaps, not an encoded shard order.
         use_strided_shard_as_shard_order=False,
     )

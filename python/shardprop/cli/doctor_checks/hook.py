@@ -10,7 +10,7 @@ from contextlib import nullcontext
 import torch
 
 from ... import _torch
-from ..._torch import DeviceMesh, DTensor, Replicate, TensorMeta, make_spec
+from ..._torch import DeviceMesh, DTensor, Replicate, make_spec
 from ...propagation import propagator
 from ...propagation.optimal_policy import OptimalPolicy
 from ...rules import torch_registry
@@ -103,8 +103,7 @@ def _question(mesh: DeviceMesh) -> _torch.OpSchema:
     size = next(_sizes)
 
     def spec(shape: Sequence[int], placement: _torch.Placement) -> _torch.DTensorSpec:
-        tensor = torch.empty(*shape, device="meta")
-        meta = TensorMeta(tensor.shape, tensor.stride(), tensor.dtype)
+        meta = _torch.contiguous_meta(shape, torch.float32)
         return make_spec(mesh, (placement, *[Replicate()] * (mesh.ndim - 1)), meta)
 
     operands = spec((64, size), _torch.Shard(0)), spec((size, 64), _torch.Shard(0))

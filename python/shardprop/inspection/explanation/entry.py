@@ -15,8 +15,8 @@ from ..._torch import (
     OpOverload,
     OpSchema,
     Replicate,
-    TensorMeta,
     make_spec,
+    meta_of,
 )
 from ...errors import ShardpropError
 from ...model.spec_checks import check_spec
@@ -105,5 +105,4 @@ def _argument(op: OpOverload, leaf: Any, mesh: DeviceMesh) -> Any:
             f"{op}: Expected DTensors, DTensorSpecs and tensors of one element, which torch takes "
             f"for replicated, got a torch.Tensor of {tuple(leaf.shape)}. Distribute it first."
         )
-    meta = TensorMeta(leaf.shape, leaf.stride(), leaf.dtype)
-    return make_spec(mesh, (Replicate(),) * mesh.ndim, meta)
+    return make_spec(mesh, (Replicate(),) * mesh.ndim, meta_of(leaf))

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..._torch import TensorMeta
+from ..._torch import contiguous_meta
 from ...redistribution.optimal_planner import ExactPlanner
 from ..graph.problem import Problem
 from .labelled import Labelled
@@ -60,7 +60,7 @@ class Edges:
                 sources.update(self._distinct(ref.node, "outputs", ref.output)[0].tolist())
                 targets.update(self._distinct(node.index, "operands", position)[0].tolist())
         for (shape, dtype), (sources, targets) in ends.items():
-            meta = TensorMeta(torch.Size(shape), _contiguous(shape), dtype)
+            meta = contiguous_meta(shape, dtype)
             # An output may be absent under some labels.
             offered = np.array(sorted(sources - {-1}), np.int32)
             wanted = np.array(sorted(targets), np.int32)
@@ -96,11 +96,3 @@ class Edges:
             self._tables[key] = prices[np.ix_(*places)]
             self._tables[key][:, offered < 0] = np.inf
         return self._tables[key]
-
-
-def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides; prices do not depend on them."""
-    strides = [1]
-    for size in reversed(shape[1:]):
-        strides.append(strides[-1] * size)
-    return tuple(reversed(strides[: len(shape)]))

@@ -15,9 +15,9 @@ from ..._torch import (
     OpOverload,
     Placement,
     Replicate,
-    TensorMeta,
     TorchDispatchMode,
     make_spec,
+    meta_of,
 )
 from .moves import Mover
 from .node_matching import Matcher
@@ -146,9 +146,8 @@ class PlannedOps(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return type(item)(map(self._wrapped, item))
         if not isinstance(item, torch.Tensor) or isinstance(item, DTensor):
             return item
-        meta = TensorMeta(item.shape, item.stride(), item.dtype)
         replicated = (Replicate(),) * self._mesh.ndim
-        return _torch.dtensor_of(item, make_spec(self._mesh, replicated, meta))
+        return _torch.dtensor_of(item, make_spec(self._mesh, replicated, meta_of(item)))
 
     def _node(self, func: OpOverload, leaves: list[Any], structure: Any) -> Node | None:
         seen = [

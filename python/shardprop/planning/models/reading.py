@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ..._torch import OpOverload, TensorMeta, function_schema
+from ..._torch import OpOverload, TensorMeta, function_schema, meta_of
 from ...errors import ShardpropError
 from .program import Node, Program, Ref, refs
 from .tracing import Traced
@@ -133,7 +133,7 @@ class _Reader:
             )
         value: Any = node.meta.get("val")
         listed = isinstance(value, (list, tuple)) or not function_schema(op).returns
-        metas = tuple(map(_as_meta, (value or ()) if listed else [value]))
+        metas = tuple(map(meta_of, (value or ()) if listed else [value]))
         index = self._add(
             node.name,
             "op",
@@ -159,10 +159,4 @@ class _Reader:
 
 
 def _meta(node: fx.Node) -> TensorMeta | None:
-    return _as_meta(node.meta.get("val"))
-
-
-def _as_meta(value: Any) -> TensorMeta | None:
-    if not isinstance(value, torch.Tensor):
-        return None
-    return TensorMeta(value.shape, value.stride(), value.dtype)
+    return meta_of(node.meta.get("val"))

@@ -12,7 +12,7 @@ from ... import _core, _torch
 from ..._torch import DeviceMesh, OpOverload, TensorMeta
 from ...errors import ShardpropError
 from ...model.op_traits import traits_of
-from ...model.question import OutputMeta
+from ...model.question import OutputMeta, metas_of
 from ...propagation.list_ops import is_tensor_list
 from ...propagation.op_call import placed_arguments
 from ...propagation.propagator import current_policy, uncounted
@@ -118,7 +118,7 @@ def _of_op(
         if rule is None:
             numbered = ask_torch(given, found, policy, producers)
         elif rule.as_rows is None:
-            numbered = follow_sources(given, rule, producers, _count(given.meta))
+            numbered = follow_sources(given, rule, producers, len(metas_of(given.meta)))
         else:
             numbered = _expanded(given, rule.as_rows, producers, kinds_among(producers, strided))
         metas = _output_metas(given.meta, numbered)
@@ -184,16 +184,9 @@ def _expanded(
     return numbered
 
 
-def _count(meta: OutputMeta) -> int:
-    if meta is None:
-        return 0
-    return 1 if isinstance(meta, TensorMeta) else len(meta)
-
-
 def _output_metas(meta: OutputMeta, numbered: Numbered) -> list[TensorMeta | None]:
     """Metadata per output, None for an absent one."""
-    metas: list[TensorMeta | None]
-    metas = [meta] if isinstance(meta, TensorMeta) else [*(meta or ())]
+    metas = [*metas_of(meta)]
     outputs = numbered.outputs
     if len(metas) == outputs or outputs == 1:  # one layout may be that of several
         return metas

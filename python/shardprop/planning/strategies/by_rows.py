@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import _core
-from ..._torch import DTensorSpec, TensorMeta
+from ..._torch import DTensorSpec
 from ...model.op_traits import traits_of
 from ...model.placements import Placements
-from ...model.question import OutputMeta, Question
+from ...model.question import OutputMeta, Question, is_listed
 from ...propagation.core_call import Arguments, prepare
 from ...rules.rule import RowsRule
 from .call_template import Given
@@ -39,7 +39,7 @@ def expand_rows(
 def _without_absent(rows: Sequence[Any], meta: OutputMeta) -> Sequence[Any]:
     """Rows in which an output that this call leaves out (``output_mask``) has no placement: those
     of torch 2.15 name one."""
-    if not isinstance(meta, (list, tuple)) or isinstance(meta, TensorMeta) or None not in meta:
+    if not is_listed(meta) or None not in meta:
         return rows
     if any(len(row) < len(meta) for row in rows):
         return rows  # whoever reads them says what is wrong

@@ -18,6 +18,7 @@ from ..._torch import (
     TensorMeta,
     default_shard_order,
     make_spec,
+    meta_of,
 )
 from ...errors import ShardpropError
 from ...metadata import output_meta
@@ -158,9 +159,9 @@ def _read_tensor(item: Any, mesh: DeviceMesh, where: str) -> tuple[TensorMeta, P
         return item, None
     if isinstance(item, DTensor):
         _same_mesh(item.device_mesh, mesh, where)
-        return TensorMeta(item.shape, item.stride(), item.dtype), tuple(item.placements)
+        return meta_of(item), tuple(item.placements)
     if isinstance(item, torch.Tensor):
-        return TensorMeta(item.shape, item.stride(), item.dtype), None
+        return meta_of(item), None
     check_spec(where, item)
     _same_mesh(item.mesh, mesh, where)
     refuse_order(where, item)

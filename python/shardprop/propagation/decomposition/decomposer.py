@@ -17,6 +17,7 @@ from ..._torch import (
     Replicate,
     Shard,
     StridedShard,
+    contiguous_meta,
 )
 from ...model.op_traits import traits_of
 from ...model.question import OutputMeta
@@ -29,7 +30,7 @@ from .nested_decisions import Inner
 from .options import operand_options
 from .program import Declined, OrderMatters, Program, Refused
 from .template import Template, template_of
-from .trace import contiguous_meta, trace
+from .trace import trace
 from .walk import Passed, walk
 
 __all__ = ["Decomposer"]

@@ -13,12 +13,20 @@ from typing import Any
 import torch
 
 from ... import _torch
-from ..._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, TensorMeta, TorchDispatchMode
-from ...model.question import OutputMeta
+from ..._torch import (
+    DeviceMesh,
+    DTensorSpec,
+    OpOverload,
+    OpSchema,
+    TensorMeta,
+    TorchDispatchMode,
+    meta_of,
+)
+from ...model.question import OutputMeta, metas_of
 from .extensions import is_factory
 from .program import Call, Declined, Program, Ref, fill, refs
 
-__all__ = ["contiguous_meta", "trace"]
+__all__ = ["trace"]
 
 _VALUE = "_shardprop_value"
 
@@ -34,7 +42,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def new_value(self, tensor: torch.Tensor) -> int:
         """Number what `tensor` holds from now on."""
         value = len(self.metas)
-        self.metas.append(_meta_of(tensor))
+        self.metas.append(meta_of(tensor))
         setattr(tensor, _VALUE, value)
         return value
 
@@ -73,15 +81,6 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         values = tuple(self.new_value(x) if isinstance(x, torch.Tensor) else None for x in out)
         metas = [None if value is None else self.metas[value] for value in values]
         return (tuple(metas) if isinstance(out, tuple) else metas), values
-
-
-def _meta_of(tensor: torch.Tensor) -> TensorMeta:
-    return TensorMeta(tensor.shape, tensor.stride(), tensor.dtype)
-
-
-def contiguous_meta(shape: torch.Size, dtype: torch.dtype) -> TensorMeta:
-    """Metadata of a contiguous tensor."""
-    return _meta_of(torch.empty(shape, dtype=dtype, device="meta"))
 
 
 def _ref_of(item: Any) -> Any:
@@ -170,8 +169,7 @@ def _with_strides(program: Program, operands: Sequence[TensorMeta], mesh: Device
     calls = []
     for call in program.calls:
         meta = call.meta if call.is_factory else _propagated_meta(call, metas, mesh)
-        listed = [meta] if isinstance(meta, TensorMeta) or meta is None else meta
-        for value, item in zip(call.outputs, listed, strict=False):
+        for value, item in zip(call.outputs, metas_of(meta), strict=False):
             if value is not None and item is not None:
                 metas[value] = item
         calls.append(

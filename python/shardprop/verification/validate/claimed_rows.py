@@ -19,9 +19,9 @@ from ..._torch import (
     OutputSharding,
     Placement,
     ShardingPlaceholder,
-    TensorMeta,
     is_shard,
     make_spec,
+    meta_of,
 )
 from ...model.op_traits import traits_of
 from ...model.placements import Placements
@@ -193,7 +193,7 @@ class Claimant:
         """The rows of a call, each with its origin: all that the core would have, where a rule
         shows torch but some."""
         call = self._executable.call.with_arguments(as_meta)
-        metas = list(map(as_meta, self._expected)) or None
+        metas = [*map(meta_of, self._expected)] or None
         rows = rule.rows_of(call.op, call.args, call.kwargs, metas)
         origins = rule.origins(call.op, call.args, call.kwargs, metas)
         return zip(rows, origins or [""] * len(rows), strict=True)
@@ -285,17 +285,13 @@ def _is_shardable(shape: Sequence[int], layout: Placements, sizes: Sequence[int]
 def as_meta(value: Any) -> Any:
     """An argument as a rule sees it: metadata for tensors."""
     if isinstance(value, torch.Tensor):
-        return _meta(value)
+        return meta_of(value)
     if isinstance(value, (list, tuple)):
         made = [as_meta(item) for item in value]
         if value and all(isinstance(item, torch.Tensor) for item in value):
             return tuple(made)
         return made if any(isinstance(x, torch.Tensor) for x in value) else type(value)(made)
     return value
-
-
-def _meta(tensor: torch.Tensor) -> TensorMeta:
-    return TensorMeta(tensor.shape, tensor.stride(), tensor.dtype)
 
 
 def _filled(row: Sequence[Any], factors: Sequence[int]) -> Iterator[list[Any]]:
@@ -338,7 +334,7 @@ def _schema(
     mesh = mesh_of(sizes)
     placed = zip(executable.operands, layouts, strict=True)
     call = executable.call.on(
-        make_spec(mesh, layout, _meta(x), strided_is_order=False) for x, layout in placed
+        make_spec(mesh, layout, meta_of(x), strided_is_order=False) for x, layout in placed
     )
     return torch_registry.op_schema(call.op, call.args, call.kwargs)
 
