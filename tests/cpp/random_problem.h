@@ -2,11 +2,19 @@
 // kind of layout, small enough to enumerate.
 #pragma once
 
+#include <cstdint>
 #include <random>
 
 #include "search/problem.h"
 
 namespace shardprop::testing {
+
+// Any that differ: `Problem::op_hashes` of problems that come from no program.
+inline constexpr std::uint64_t kOpHashes[] = {11, 22, 33, 44, 55, 66, 77, 88};
+
+// x: f32[tokens, 1024] and w: f32[1024, 1024], each cut on its own dim of 8 ranks: one is to be
+// gathered.
+[[nodiscard]] Problem gather_one(std::int64_t tokens);
 
 class RandomProblem {
  public:

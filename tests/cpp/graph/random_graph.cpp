@@ -1,9 +1,9 @@
 #include "random_graph.h"
 
+#include <utility>
+
 namespace shardprop::graph {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 double random_price(Numbers& numbers, bool whole, double forbidden) {
   if (numbers.chance(forbidden)) return kInfinity;
@@ -103,6 +103,14 @@ std::optional<double> least_objective(const Problem& problem) {
     while (i < problem.nodes() && ++labels[at(i)] == problem.label_count(i)) labels[at(i++)] = 0;
     if (i == problem.nodes()) return least;
   }
+}
+
+std::optional<Model> model_of(const Problem& problem) {
+  Clusters clusters(problem);
+  if (!clusters.reduce(kNever)) return std::nullopt;
+  auto sides = clusters.sides();
+  if (!sides) return std::nullopt;
+  return build_model(problem, clusters, std::move(*sides), kNever);
 }
 
 }  // namespace shardprop::graph

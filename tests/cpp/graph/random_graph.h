@@ -1,8 +1,9 @@
-// Random whole-graph problems, small enough to try every assignment.
+// Random whole-graph problems, small enough to try every assignment, and their models.
 #pragma once
 
 #include <optional>
 
+#include "graph/presolve/model.h"
 #include "graph/problem.h"
 
 namespace shardprop::graph {
@@ -37,5 +38,11 @@ struct RandomGraph {
 
 // The least objective over all assignments; nothing if none is allowed.
 [[nodiscard]] std::optional<double> least_objective(const Problem& problem);
+
+// Never to stop.
+inline const Interrupt kNever = [] { return false; };
+
+// The model of a problem; nothing if no assignment is allowed.
+[[nodiscard]] std::optional<Model> model_of(const Problem& problem);
 
 }  // namespace shardprop::graph

@@ -14,16 +14,6 @@ using namespace shardprop::graph;
 
 namespace {
 
-const Interrupt kNever = [] { return false; };
-
-std::optional<Model> model_of(const Problem& problem) {
-  Clusters clusters(problem);
-  if (!clusters.reduce(kNever)) return std::nullopt;
-  auto sides = clusters.sides();
-  if (!sides) return std::nullopt;
-  return build_model(problem, clusters, std::move(*sides), kNever);
-}
-
 Problem two_nodes(Table table, std::vector<Row> rows = {}) {
   const auto labels = [](int count) {
     std::vector<double> prices;

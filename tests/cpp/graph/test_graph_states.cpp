@@ -14,18 +14,6 @@ using namespace shardprop::graph;
 
 namespace {
 
-const Interrupt kNever = [] { return false; };
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-std::optional<Model> model_of(const Problem& problem) {
-  Clusters clusters(problem);
-  if (!clusters.reduce(kNever)) return std::nullopt;
-  auto sides = clusters.sides();
-  if (!sides) return std::nullopt;
-  return build_model(problem, clusters, std::move(*sides), kNever);
-}
-
 // A model with some passes behind it, under multipliers that are not 0.
 struct Passed {
   Multipliers multipliers;

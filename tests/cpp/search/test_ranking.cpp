@@ -12,8 +12,6 @@ using namespace shardprop;
 
 namespace {
 
-constexpr std::uint64_t kOpHashes[] = {11, 22, 33, 44, 55, 66, 77, 88};
-
 bool is_decided_alike(const Ranking& ranking, const Decision& decision) {
   if (ranking.verdict != decision.verdict) return false;
   if (decision.verdict != Verdict::kFound) return ranking.best.empty() || ranking.valid > 0;
@@ -54,7 +52,7 @@ TEST(ranking_begins_with_the_decision_and_goes_on_by_cost) {
     int found = 0;
     for (int i = 0; i < 3000; ++i) {
       Problem problem = asks ? random.next_that_asks() : random.next();
-      problem.op_hashes = kOpHashes;
+      problem.op_hashes = testing::kOpHashes;
       constexpr std::size_t kLimit = 6;
       const Ranking ranking = rank(problem, kLimit);
       CHECK(is_decided_alike(ranking, decide_by_enumeration(problem)));

@@ -12,7 +12,6 @@ using namespace shardprop;
 
 namespace {
 
-constexpr std::uint64_t kOpHashes[] = {11, 22, 33, 44, 55, 66, 77, 88};
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
 using Sizes = std::vector<std::int64_t>;  // of all operands, one after another
@@ -178,7 +177,7 @@ void look_at_every_end(const Problem& problem, const Rows& chosen, Trial& trial)
 // The sizes of one of several operands are often those of another, and prices level.
 Problem draw_problem(testing::RandomProblem& random, Draws& draws) {
   Problem problem = random.next();
-  problem.op_hashes = kOpHashes;
+  problem.op_hashes = testing::kOpHashes;
   return draws.pick(0, 1) == 0 ? problem : resized(problem, draws.sizes(sizes_of(problem)));
 }
 
@@ -186,26 +185,6 @@ Sizes flat(std::initializer_list<std::vector<std::int64_t>> shapes) {
   Sizes sizes;
   for (const auto& shape : shapes) sizes.insert(sizes.end(), shape.begin(), shape.end());
   return sizes;
-}
-
-// x: f32[tokens, 1024] and w: f32[1024, 1024], each cut on its own dim: one is to be gathered.
-Problem gather_one(std::int64_t tokens) {
-  Problem problem;
-  const std::vector<std::int64_t> sizes{8};
-  problem.mesh = ring_mesh(sizes, 8);
-  problem.table = with_replicate_row({1,
-                                      2,
-                                      {shard(0), shard(0), replicate(),  //
-                                       shard(1), replicate(), shard(1)}},
-                                     {}, false);
-  for (int i = 0; i < 2; ++i) {
-    Operand operand;
-    operand.info = {{i == 0 ? tokens : 1024, 1024}, 4};
-    operand.layout = default_layout(std::vector<Placement>{shard(i)});
-    problem.operands.push_back(operand);
-  }
-  problem.positional = 2;
-  return problem;
 }
 
 // Operands of one shape, on a mesh whose sizes are no powers of two: several strategies cost the
@@ -273,12 +252,12 @@ TEST(within_a_region_the_decision_is_the_same) {
 }
 
 TEST(a_region_ends_where_prices_cross) {
-  const Region few = region_for(gather_one(64));
+  const Region few = region_for(testing::gather_one(64));
   for (const std::int64_t tokens : {0, 1, 64, 1023}) {
     CHECK(few.contains(flat({{tokens, 1024}, {1024, 1024}})));
   }
   CHECK(!few.contains(flat({{1025, 1024}, {1024, 1024}})));
-  const Region many = region_for(gather_one(4096));
+  const Region many = region_for(testing::gather_one(4096));
   for (const std::int64_t tokens : {1025, 4096, 1 << 20}) {
     CHECK(many.contains(flat({{tokens, 1024}, {1024, 1024}})));
   }
@@ -342,7 +321,7 @@ TEST(the_same_steps_on_another_mesh_dim_are_another_price) {
 }
 
 TEST(sizes_that_are_not_those_of_the_operands_are_outside) {
-  const Region region = region_for(gather_one(64));
+  const Region region = region_for(testing::gather_one(64));
   CHECK(!region.contains(Sizes{64, 1024, 1024}));
   CHECK(!region.contains(Sizes{}));
   CHECK(!region.contains(Sizes{-64, 1024, 1024, 1024}));
@@ -352,21 +331,21 @@ TEST(sizes_that_are_not_those_of_the_operands_are_outside) {
 
 TEST(level_prices_are_compared_as_they_are) {
   // Operands of one size, either of which may be gathered.
-  const Region region = region_for(gather_one(1024));
+  const Region region = region_for(testing::gather_one(1024));
   for (const std::int64_t size : {1, 7, 1000, 4096}) {
     const Sizes sizes = flat({{size, 1024}, {size, 1024}});
-    const Decision then = decide(resized(gather_one(1024), sizes));
-    CHECK_EQ(region.contains(sizes), then.rows == decide(gather_one(1024)).rows);
+    const Decision then = decide(resized(testing::gather_one(1024), sizes));
+    CHECK_EQ(region.contains(sizes), then.rows == decide(testing::gather_one(1024)).rows);
   }
   CHECK(region.contains(flat({{4096, 1024}, {4096, 1024}})));
 }
 
 TEST(what_takes_too_long_or_overflows_has_no_region) {
-  Problem problem = gather_one(64);
+  Problem problem = testing::gather_one(64);
   problem.mesh.bandwidth[0] = 1e-300;
   CHECK(!region_of(problem, decide(problem)));
 
-  Problem many = gather_one(1 << 20);
+  Problem many = testing::gather_one(1 << 20);
   const std::vector<std::int64_t> ranks(8, 2);  // 3^8 strategies, and with one row more 4^8
   many.mesh = ring_mesh(ranks, 8);
   for (int i = 0; i < 2; ++i) {

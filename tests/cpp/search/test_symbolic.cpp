@@ -9,8 +9,6 @@ using namespace shardprop;
 
 namespace {
 
-constexpr std::uint64_t kOpHashes[] = {11, 22, 33, 44, 55, 66, 77, 88};
-
 constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kLargest = 1 << 30;
 
@@ -55,7 +53,7 @@ Decision decide_with(Problem& problem, Answers& answers) {
 Problem random_symbolic(testing::RandomProblem& random) {
   for (;;) {
     Problem problem = random.next();
-    problem.op_hashes = kOpHashes;
+    problem.op_hashes = testing::kOpHashes;
     if (depends_on_history(problem)) continue;
     bool any = false;
     for (Operand& operand : problem.operands) {
@@ -74,25 +72,11 @@ void resize(Problem& problem, std::int64_t size) {
   }
 }
 
-// x: f32[tokens, 1024] sharded on tokens, w: f32[1024, 1024] sharded on its columns: one of them is
-// to be gathered.
+// The number of tokens is an expression.
 Problem gather_one(std::int64_t tokens) {
-  Problem problem;
-  const std::vector<std::int64_t> sizes{8};
-  problem.mesh = ring_mesh(sizes, 8);
-  problem.op_hashes = kOpHashes;
-  problem.table = with_replicate_row({1,
-                                      2,
-                                      {shard(0), shard(0), replicate(),  //
-                                       shard(1), replicate(), shard(1)}},
-                                     {}, false);
-  for (int i = 0; i < 2; ++i) {
-    Operand operand;
-    operand.info = {{i == 0 ? tokens : 1024, 1024}, 4, i == 0 ? 1u : 0u};
-    operand.layout = default_layout(std::vector<Placement>{shard(i)});
-    problem.operands.push_back(operand);
-  }
-  problem.positional = 2;
+  Problem problem = testing::gather_one(tokens);
+  problem.op_hashes = testing::kOpHashes;
+  problem.operands[0].info.symbolic = 1;
   return problem;
 }
 
