@@ -53,7 +53,7 @@ OURS: tuple[Stage, ...] = (
     (decision, "output_meta", "output metadata"),
     (decision, "question_of", "reading the arguments"),
     (Arguments, "rows", "rule, or what is held"),
-    (decision_cache.HeldDecisions, "choose", "rule, or what is held"),
+    (decision_cache.DecisionCache, "choose", "rule, or what is held"),
     (FollowRule, "choose", "rule, or what is held"),
     (_core, "signature", "reading the arguments"),
     (decision_cache, "prepare", "reading the arguments"),

@@ -18,7 +18,7 @@ namespace {
 //   visible: what a rule function sees of the arguments, save sizes, strides and floats;
 //   layouts: what it does not see of the operands: mesh, placements, shard order;
 //   sizes, floats: those.
-// Objects count by address, so a key is good for as long as whoever holds it holds them too. Types,
+// Objects count by address, so a key is good for as long as its holder holds them too. Types,
 // meshes apart, are singletons.
 class Signature {
  public:

@@ -1,6 +1,6 @@
 // What an op's output is made of: shape, stride and dtype of a strided tensor, and torch's
-// arithmetic on them. A number of dims or a dtype that is not here is nobody's to guess: whoever
-// reads tensors declines it.
+// arithmetic on them. A number of dims or a dtype that is not here is nobody's to guess: the
+// question is declined.
 #pragma once
 
 #include <array>

@@ -195,10 +195,10 @@ bool OutputPrices::known(const Rows& rows) const {
 void OutputPrices::find_out(const Rows& rows) {
   if (known(rows)) return;
   const Price price = later(layout_at(problem_, position_, rows));
-  prices_.emplace_back(cells(rows), weighed(price));
+  prices_.emplace_back(cells(rows), weighted(price));
 }
 
-Price OutputPrices::weighed(Price price) const {
+Price OutputPrices::weighted(Price price) const {
   const double ps = terms_.output_weight * static_cast<double>(picoseconds(price));
   if (price >= kNoPrice || !(ps < static_cast<double>(kMaxPicoseconds))) return kNoPrice;
   return price_of(static_cast<std::int64_t>(ps), collectives(price));

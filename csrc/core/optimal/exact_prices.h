@@ -92,7 +92,7 @@ class OutputPrices {
   using Cells = std::array<std::uint64_t, kMaxMeshDims>;
   [[nodiscard]] Cells cells(const Rows& rows) const;
   [[nodiscard]] Price later(const Layout& layout) const;
-  [[nodiscard]] Price weighed(Price price) const;
+  [[nodiscard]] Price weighted(Price price) const;
 
   const Problem& problem_;
   const ExactTerms& terms_;

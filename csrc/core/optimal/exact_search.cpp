@@ -32,7 +32,7 @@ class Search {
     }
     prepare_prices();
     if (!find_first()) return finish(why_none());
-    collect_rivals();
+    collect_alternatives();
     while (!alternatives_.empty() && alternatives_.top() < best_) {
       Candidate alternative = alternatives_.top();
       alternatives_.pop();
@@ -133,7 +133,7 @@ class Search {
     return true;
   }
 
-  void collect_rivals() {
+  void collect_alternatives() {
     std::size_t place = 0;
     walk(
         0, [&] { return std::min(enough_, kNoPrice - 1); },

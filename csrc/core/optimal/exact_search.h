@@ -35,7 +35,7 @@ struct ExactTerms {
 
 struct ExactDecision {
   Decision decision;         // its cost is that of the operands, in microseconds
-  double output_cost = 0.0;  // weighed, in microseconds
+  double output_cost = 0.0;  // weighted, in microseconds
   std::size_t layouts = 0;   // met by all searches
 };
 

@@ -38,7 +38,7 @@ bool is_replicate_row(std::span<const Placement> row) {
 }
 
 // Puts the constraints of a row of `from` on the cells of a row of `to`.
-void copy_asks(const RowTable& from, int from_row, RowTable& to, int to_row) {
+void copy_constraints(const RowTable& from, int from_row, RowTable& to, int to_row) {
   if (from.constraints.empty()) return;
   for (int p = 0; p < from.width(); ++p) {
     if (const Constraint* constraint = from.constraints.of(from_row * from.width() + p)) {
@@ -75,7 +75,7 @@ RowTable with_replicate_row(const RowTable& rule, const std::vector<bool>& absen
     if (none) table.cells[p] = absent();
   }
   table.cells.insert(table.cells.end(), rule.cells.begin(), rule.cells.end());
-  for (int r = 0; r < rule.rows(); ++r) copy_asks(rule, r, table, r + 1);
+  for (int r = 0; r < rule.rows(); ++r) copy_constraints(rule, r, table, r + 1);
   return table;
 }
 
@@ -84,7 +84,7 @@ Expansion fill_placeholders(const RowTable& rule, std::span<const ShardKind> kin
   expansion.table.cells.reserve(rule.cells.size() * std::max<std::size_t>(kinds.size(), 1));
   const auto append = [&](int row, ShardKind kind) {
     for (const Placement cell : rule.row(row)) expansion.table.cells.push_back(fill(cell, kind));
-    copy_asks(rule, row, expansion.table, static_cast<int>(expansion.source.size()));
+    copy_constraints(rule, row, expansion.table, static_cast<int>(expansion.source.size()));
     expansion.source.push_back(row);
   };
   for (int r = 0; r < rule.rows(); ++r) {

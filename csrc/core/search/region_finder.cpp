@@ -36,7 +36,7 @@ class RegionFinder {
       return std::nullopt;
     }
     start();
-    if (!look_at_rivals() || broken_) return std::nullopt;
+    if (!look_at_alternatives() || broken_) return std::nullopt;
     front_ = undominated(alternatives_);
     for (const Alternative& misfit : misfits_) {
       // Where it would win, the region has ended for one of these.
@@ -115,7 +115,7 @@ class RegionFinder {
   }
 
   // False: too many. (So few that `decide` will not give up for other sizes either.)
-  bool look_at_rivals() {
+  bool look_at_alternatives() {
     Candidates candidates;
     double combinations = 1.0;
     for (int m = 0; m < problem_.mesh.ndim; ++m) {

@@ -42,7 +42,7 @@ def groups_to_flatten(mesh: DeviceMesh) -> list[tuple[int, ...]]:
 def flatten_dims(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh:
     """The mesh with ascending `mesh_dims`, all of size over 1, as one; made if there is none.
 
-    To make one opens process groups: every rank of the root mesh has to come by.
+    To make one opens process groups, which is collective: every rank of the root mesh must do so.
 
     Raises:
         ShardpropError: the dims have no names, without which torch makes none.

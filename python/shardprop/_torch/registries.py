@@ -101,7 +101,7 @@ def elementwise_overload(op: OpOverload) -> OpOverload:
 
 
 def before_registrations(notify: Callable[[OpOverload], None]) -> None:
-    """Call `notify` with an op before torch registers a rule for it, whoever asks it to."""
+    """Call `notify` with an op before torch registers a rule for it, on any caller's behalf."""
     prop = propagator()
 
     def watched(register: Callable[..., None]) -> Callable[..., None]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from .. import _core
 
-__all__ = ["COLLECTIVES", "CostModel", "GroupCosts", "Line", "Price"]
+__all__ = ["COLLECTIVES", "CostModel", "GroupCosts", "LinearPrice", "Price"]
 
 COLLECTIVES = _core.COLLECTIVES
 
@@ -19,7 +19,7 @@ Price = Callable[[str, tuple[int, ...], int, int], float]
 
 
 @dataclass(frozen=True)
-class Line:
+class LinearPrice:
     """Microseconds of one collective over one group: ``fixed_us + us_per_byte * wire bytes``.
 
     Attributes:
@@ -41,7 +41,7 @@ class GroupCosts:
     """
 
     mesh_dims: tuple[int, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[LinearPrice, ...]
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from .meta_tensors import forget
 
 __all__ = ["OpClass", "class_of", "forget", "output_meta"]
 
-# Outputs are row-major whoever computes them, also the statistics with their dims of size 1.
+# Outputs are row-major in every kernel, also the statistics with their dims of size 1.
 _ROW_MAJOR = frozenset(
     (torch.ops.aten.native_layer_norm.default, torch.ops.aten.native_layer_norm_backward.default)
 )

@@ -78,7 +78,7 @@ class SymbolicSizes:
         self._operands = operands
         self._allow_unbacked = allow_unbacked
         self._symbolic = [is_symbolic(spec.shape) for spec in operands]
-        self._held: dict[tuple[object, int], bool] = {}
+        self._answers: dict[tuple[object, int], bool] = {}
         self._prices: dict[tuple[int, tuple[Placement, ...]], Any] = {}
 
     def holds(self, operand: int, tensor_dim: int, pieces: int) -> bool:
@@ -89,9 +89,9 @@ class SymbolicSizes:
         """
         size = self._operands[operand].shape[tensor_dim]
         key = (size.node.expr, pieces)  # type: ignore[attr-defined]
-        if key not in self._held:
-            self._held[key] = _can_be_cut(size, pieces, self._allow_unbacked)
-        return self._held[key]
+        if key not in self._answers:
+            self._answers[key] = _can_be_cut(size, pieces, self._allow_unbacked)
+        return self._answers[key]
 
     def cheapest(self, candidates: Sequence[Candidate]) -> int:
         """Which of the candidates, which cost the same but for rounding, torch takes.

@@ -28,7 +28,7 @@ from ..support.cache import BoundedMap
 from .core_call import Arguments, Prepared, answer, choose, options, prepare
 from .size_probe import Reads, watched
 
-__all__ = ["HeldDecisions"]
+__all__ = ["DecisionCache"]
 
 _KINDS_HELD = 4096
 # Of one kind of question: sets of rows, and regions. A region takes up to milliseconds to find.
@@ -92,7 +92,7 @@ def _outline(question: Question) -> object:
     return (type(meta), *(item is None for item in meta))
 
 
-class HeldDecisions:
+class DecisionCache:
     """Answers questions as `core_call.choose` does, from what is held where that is the answer."""
 
     def __init__(self) -> None:

@@ -96,7 +96,7 @@ def is_rehearsed() -> bool:
 def observed(
     schema: OpSchema, decide: Callable[[OpSchema], OutputSharding], recorder: Recorder
 ) -> OutputSharding:
-    """`decide(schema)`, and whoever looks on is told. A decision inside another is part of it."""
+    """`decide(schema)`, and the recorder is told. A decision inside another is part of it."""
     counts = recorder.mine()
     if counts.inside or counts.is_aside:
         return decide(schema)

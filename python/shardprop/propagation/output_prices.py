@@ -13,10 +13,10 @@ from ..model.spec_checks import check_consumers
 from ..redistribution.optimal_planner import ExactPlanner
 from .core_call import Prepared, chosen
 
-__all__ = ["NotReached", "WeighedOutput", "choose_cheapest", "weighed_outputs"]
+__all__ = ["NotReached", "PricedOutput", "choose_cheapest", "priced_outputs"]
 
 # Shape, bytes of an element, and what its consumer wants: None for the nearest without a partial.
-WeighedOutput = tuple[Sequence[int], int, DTensorSpec | None]
+PricedOutput = tuple[Sequence[int], int, DTensorSpec | None]
 
 
 class NotReached(_core.Unsupported):
@@ -47,12 +47,12 @@ def choose_cheapest(
         ShardpropError: the topology does not fit the mesh, or consumers not the outputs.
     """
     weight = planner.output_weight if output_weight is None else output_weight
-    weighed = weighed_outputs(question, prepared, consumers) if weight else None
+    priced = priced_outputs(question, prepared, consumers) if weight else None
     found, later = _core.decide_exactly(
         planner.models.of(prepared.mesh),
         planner.limit_bytes,
-        weight if weighed is not None else 0.0,
-        weighed,
+        weight if priced is not None else 0.0,
+        priced,
         prepared.problem,
     )
     if found[0] == _core.Verdict.UNREACHABLE:
@@ -60,9 +60,9 @@ def choose_cheapest(
     return chosen(prepared, *found)._replace(output_cost=later, minds_order=True)
 
 
-def weighed_outputs(
+def priced_outputs(
     question: Question, prepared: Prepared, consumers: Sequence[DTensorSpec | None] | None
-) -> list[WeighedOutput] | None:
+) -> list[PricedOutput] | None:
     """Each output with what its consumer wants; `consumers` is None where they are not known.
 
     None where some output is absent, or the op's metadata does not tell the outputs apart.

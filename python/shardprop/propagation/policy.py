@@ -16,7 +16,7 @@ from ..rules.rule import RowsRule
 from ..support.stats import Recorder
 from .carrying import install_carrier
 from .core_call import Prepared, answer, prepare
-from .decision_cache import HeldDecisions
+from .decision_cache import DecisionCache
 
 if TYPE_CHECKING:
     from ..redistribution.optimal_planner import ExactPlanner
@@ -95,9 +95,9 @@ class TorchPolicy:
     def __init__(self, planner: TorchPlanner, recorder: Recorder) -> None:
         self._planner = planner
         self._recorder = recorder
-        self._held = HeldDecisions()
-        self.choose = self._held.choose
-        self.choose_at_its_price = functools.partial(self._held.choose, at_its_price=True)
+        self._cache = DecisionCache()
+        self.choose = self._cache.choose
+        self.choose_at_its_price = functools.partial(self._cache.choose, at_its_price=True)
         self.cost = planner.cost
         self.communication = planner.cost
         self.one_decision = planner.one_decision
@@ -128,7 +128,7 @@ class TorchPolicy:
     def clear(self) -> None:
         """Forget plans and decisions."""
         self._planner.clear()
-        self._held.clear()
+        self._cache.clear()
 
 
 class Asking:
@@ -141,8 +141,8 @@ class Asking:
 
 
 class Afresh:
-    """A policy asked without what it holds, and without counting: for whoever wants to know more of
-    a decision than what it is.
+    """A policy asked without its caches, and without counting: for explanations, which need to know
+    more of a decision than what it is.
 
     Attributes:
         found: The choices among rows that were made, in order.

@@ -181,7 +181,7 @@ def enable(
         memory_limit: For ``"optimal"``: bytes that a rank may hold at once during a step of a plan.
             Where no plan keeps to it, an op or a redistribution raises.
         create_groups: For ``"optimal"``: flatten every set of mesh dims that has no process group
-            yet, when a mesh is first met. All ranks of its root mesh have to come by.
+            yet, when a mesh is first met. Collective: every rank of its root mesh must do so.
         output_weight: For ``"optimal"``: what part of the price of reducing an output's pending
             partials (1.0: all of it; at most 1e6) is counted with a decision that leaves them.
         strict: Raise instead of going to torch's code where the core declines an op that has a

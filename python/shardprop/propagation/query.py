@@ -97,7 +97,7 @@ def _check_specs(schema: OpSchema, policy: Policy) -> None:
 
 def propagate(op: OpOverload, *args: Any, **kwargs: Any) -> Decision:
     """The decision for an op under the policy that is enabled, without running anything: the one
-    that a run takes, whoever decides it.
+    that a run takes, whether the core or torch makes it.
 
     Under policy ``"torch"`` while shardprop is not enabled.
 

@@ -113,8 +113,8 @@ class TermsOfProcess:
         self._taken(self._recorder.mine())
 
     def _taken(self, counts: ThreadCounts) -> Terms:
-        """Say first, then look again: whoever changes the terms, then looks for threads that still
-        need the old ones, must find this one."""
+        """Say first, then look again: a thread that changes the terms and then looks for those
+        that still need the old ones must find this one."""
         while True:
             counts.terms = terms = self.current
             if terms is self.current:

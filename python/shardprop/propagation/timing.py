@@ -21,9 +21,9 @@ def watch_propagation(
 ) -> Iterator[None]:
     """Call `callback(schema, answer, seconds)` after each propagation that no cache answered.
 
-    Whoever decides is measured, torch or what `install` put in its place, so enter it after
-    `install` and leave it before `uninstall`. The answer is the OutputSharding, or the exception
-    that propagation raised. Propagations inside another one (torch tracing a decomposition) are
+    What decides is measured, torch or what `install` put in its place, so enter it after `install`
+    and leave it before `uninstall`. The answer is the OutputSharding, or the exception that
+    propagation raised. Propagations inside another one (torch tracing a decomposition) are
     part of the outer one and not reported. The time spent in the callback is not counted.
     """
     inside = threading.local()

@@ -10,7 +10,7 @@ __all__ = ["create_groups"]
 
 
 def create_groups(mesh: DeviceMesh) -> bool:
-    """Flatten every set of mesh dims that has no process group yet; all ranks have to come by.
+    """Flatten every set of mesh dims that has no process group yet. Collective: all ranks call it.
 
     torch flattens no mesh whose dims have no names: such a mesh is left as it is.
 

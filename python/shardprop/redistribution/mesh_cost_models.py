@@ -76,7 +76,7 @@ class MeshModels:
 
     Attributes:
         outdated: Have a mesh's groups changed since decisions were taken, or was merging switched?
-            Whoever forgets these decisions sets it back.
+            The caller that forgets these decisions sets it back.
     """
 
     name = "bounds of exact plans"

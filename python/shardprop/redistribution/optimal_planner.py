@@ -45,7 +45,7 @@ class ExactPlanner:
         topology: What collectives and local work cost.
         memory_limit: Bytes that a rank may hold at once during a step of a plan; None: any.
         create_groups: Flatten every set of mesh dims that has no process group yet, when the mesh
-            is first met. That opens process groups, so every rank of the root mesh has to come by.
+            is first met. That is collective: every rank of the root mesh must meet it.
         output_weight: What part of the price of reducing an output's pending partials is counted
             with a choice.
     """
@@ -102,9 +102,9 @@ class ExactPlanner:
         model = self.models.of(src.mesh)
         source, target = _core.spec_key(src), _core.spec_key(dst)
         key = (id(model), source, target)
-        held = self._plans.get(key) if source and target else None
-        if held is not None and held[0] is model:
-            return held[1]
+        cached = self._plans.get(key) if source and target else None
+        if cached is not None and cached[0] is model:
+            return cached[1]
         found, steps, _ = _core.exact_plan(model, src, dst, self.limit_bytes)
         plan = steps_of(steps) if found else None
         if source and target:

@@ -1,8 +1,8 @@
 """Rules that a program registers: which there are, and what torch had in their place.
 
-They stand in torch's own registry of single-dim rules, so that whoever looks there sees them: the
-core at the moment of use, torch's own code while shardprop is disabled, decompositions that call
-the op. What was there before is kept, and comes back when a rule goes.
+They stand in torch's own registry of single-dim rules, where all that look for a rule find them:
+the core at the moment of use, torch's own code while shardprop is disabled, decompositions that
+call the op. What was there before is kept, and comes back when a rule goes.
 
 The rules of variants (in-place, ``out=``) are no state of their own: they follow from the rules
 that were registered, and are found anew whenever those change.

@@ -9,7 +9,7 @@ import torch
 from torch.distributed.tensor import Partial, Placement
 from torch.distributed.tensor.placement_types import _MaskPartial
 
-from shardprop.cost.cost_model import COLLECTIVES, CostModel, GroupCosts, Line
+from shardprop.cost.cost_model import COLLECTIVES, CostModel, GroupCosts, LinearPrice
 from shardprop.model.plan_steps import Layout
 
 from .moves import Move, Problem
@@ -32,7 +32,7 @@ def by_bytes(
 ) -> CostModel:
     """A byte on the wire takes a picosecond; local work is free."""
     alone = [(m,) for m, size in enumerate(sizes) if size > 1]
-    line = Line(fixed_us=0.0, us_per_byte=1e-6)
+    line = LinearPrice(fixed_us=0.0, us_per_byte=1e-6)
     costs = tuple(GroupCosts(group, (line,) * len(COLLECTIVES)) for group in [*alone, *groups])
     model = CostModel(tuple(sizes), costs, kernel_us=0.0, memory_us_per_byte=0.0)
     return replace(model, **others)  # type: ignore[arg-type]

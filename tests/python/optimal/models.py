@@ -7,7 +7,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 
-from shardprop.cost.cost_model import COLLECTIVES, CostModel, GroupCosts, Line
+from shardprop.cost.cost_model import COLLECTIVES, CostModel, GroupCosts, LinearPrice
 
 __all__ = ["all_groups", "random_groups", "random_model", "ring_model"]
 
@@ -58,7 +58,7 @@ def ring_model(
         extra = {"all_to_all": all_to_all_us}
         return _costs(
             group,
-            lambda kind: Line(
+            lambda kind: LinearPrice(
                 _LAUNCH + hops.get(kind, n - 1) * latency + extra.get(kind, 0.0), per_byte
             ),
         )
@@ -80,13 +80,13 @@ def random_model(rng: random.Random, sizes: Sequence[int]) -> CostModel:
     speed = {m: 10 ** rng.uniform(-6, -3) for m in range(len(sizes))}
     odd = rng.random() < 0.3  # collectives of a group have nothing to do with each other
 
-    def line(group: tuple[int, ...], kind: str) -> Line:
+    def line(group: tuple[int, ...], kind: str) -> LinearPrice:
         n = math.prod(sizes[m] for m in group)
         per_byte = max(speed[m] for m in group)
         if odd or (len(group) > 1 and rng.random() < 0.3):
             per_byte *= 10 ** rng.uniform(-1, 1)
         hops = {"all_reduce": 2 * (n - 1), "permute": 1}.get(kind, n - 1)
-        return Line(launch + hops * rng.choice((0.0, 0.6, 2.7)), per_byte)
+        return LinearPrice(launch + hops * rng.choice((0.0, 0.6, 2.7)), per_byte)
 
     def costs(group: tuple[int, ...]) -> GroupCosts:
         return _costs(group, lambda kind: line(group, kind))
@@ -104,5 +104,5 @@ def _alone(sizes: Sequence[int]) -> list[tuple[int, ...]]:
     return [(m,) for m, size in enumerate(sizes) if size > 1]
 
 
-def _costs(group: tuple[int, ...], line: Callable[[str], Line]) -> GroupCosts:
+def _costs(group: tuple[int, ...], line: Callable[[str], LinearPrice]) -> GroupCosts:
     return GroupCosts(group, tuple(line(kind) for kind in COLLECTIVES))

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shardprop.cost.cost_model import COLLECTIVES, CostModel, Line
+from shardprop.cost.cost_model import COLLECTIVES, CostModel, LinearPrice
 
 from .permutes import permuted
 from .state import REPLICATED, SPECIAL, SS, P, Placed, R, S, State, ceil, local_shape
@@ -349,7 +349,7 @@ def _comm_ps(model: CostModel, kind: str, group: Group, n: int, wire: int) -> in
     return _picoseconds(line.fixed_us + wire * line.us_per_byte)
 
 
-def _line(model: CostModel, kind: str, group: Group) -> Line:
+def _line(model: CostModel, kind: str, group: Group) -> LinearPrice:
     (costs,) = (costs for costs in model.groups if costs.mesh_dims == group)
     return costs.lines[COLLECTIVES.index(kind)]
 

@@ -14,7 +14,7 @@ from torch.distributed.tensor import Partial, Placement, Replicate
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.placement_types import _StridedShard
 
-from shardprop.cost.cost_model import CostModel, GroupCosts, Line
+from shardprop.cost.cost_model import CostModel, GroupCosts, LinearPrice
 from shardprop.model.plan_steps import Layout, Step
 
 from ..parity.meshes import MeshKey
@@ -137,7 +137,7 @@ def _at_size(model: CostModel, times: float) -> CostModel:
     groups = tuple(
         GroupCosts(
             group.mesh_dims,
-            tuple(Line(line.fixed_us, line.us_per_byte * times) for line in group.lines),
+            tuple(LinearPrice(line.fixed_us, line.us_per_byte * times) for line in group.lines),
         )
         for group in model.groups
     )

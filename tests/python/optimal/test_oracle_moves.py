@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from torch.distributed.tensor import Placement
 
-from shardprop.cost.cost_model import COLLECTIVES, CostModel, GroupCosts, Line
+from shardprop.cost.cost_model import COLLECTIVES, CostModel, GroupCosts, LinearPrice
 
 from ..specs import SS, P, R, S
 from .asking import AVG, MASK, MAX, asked, by_bytes, only, work
@@ -229,7 +229,7 @@ def test_steps_above_the_memory_limit_do_not_exist() -> None:
 
 
 def test_lines_are_rounded_to_picoseconds_and_a_callback_replaces_them() -> None:
-    line = Line(fixed_us=1.0, us_per_byte=0.4e-6)
+    line = LinearPrice(fixed_us=1.0, us_per_byte=0.4e-6)
     costs = GroupCosts((0,), (line,) * len(COLLECTIVES))
     model = CostModel((2,), (costs,), kernel_us=2.0, memory_us_per_byte=0.0)
     problem, source = asked(model, [S(1)], [R], (1, 4), 1)

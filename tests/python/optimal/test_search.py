@@ -20,7 +20,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 import shardprop
 from shardprop import ShardingPlaceholder as H
 from shardprop._torch import ShardingPlaceholder
-from shardprop.cost.cost_model import CostModel, GroupCosts, Line
+from shardprop.cost.cost_model import CostModel, GroupCosts, LinearPrice
 from shardprop.metadata import output_meta
 from shardprop.model.question import Question
 from shardprop.propagation.core_call import Arguments, prepare
@@ -72,7 +72,7 @@ def test_random_choices_are_the_cheapest(mesh_ndim: int, count: int, weighed: bo
 
 
 # An all-gather has a price, other collectives have none.
-_LINES = (Line(1.0, 0.0), *(Line(0.0, 0.0),) * 4)
+_LINES = (LinearPrice(1.0, 0.0), *(LinearPrice(0.0, 0.0),) * 4)
 TIES = CostModel(SIZES, tuple(GroupCosts((m,), _LINES) for m in (0, 1)), 0.0, 0.0)
 
 

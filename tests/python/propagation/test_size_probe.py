@@ -170,10 +170,10 @@ def test_all_that_symbolic_sizes_guard_is_noted(part: int) -> None:
 def test_a_rule_that_masks_gives_each_decision_its_own_mask(mesh_of: Any) -> None:
     from torch.distributed.tensor import Replicate, Shard
 
-    from shardprop.propagation.decision_cache import HeldDecisions
+    from shardprop.propagation.decision_cache import DecisionCache
 
     mesh = mesh_of(2)
-    held = HeldDecisions()
+    held = DecisionCache()
     rule = rows_rule(aten.embedding.default)
 
     def outputs(length: int) -> Any:

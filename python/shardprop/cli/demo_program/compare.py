@@ -158,5 +158,5 @@ def _ask_shardprop(decision: Decision) -> Decision:
 
 
 def _ask(decision: Decision) -> Decision:
-    """The answer of what is hooked in, past the caches of DTensor's dispatcher."""
+    """The answer of the hook that is installed, past the caches of DTensor's dispatcher."""
     return replace(decision, answer=answer_of(_torch.propagate, decision.schema))

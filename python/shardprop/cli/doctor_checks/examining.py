@@ -79,7 +79,7 @@ def _carefully(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
 @contextmanager
 def _mesh_to_try(known: Sequence[DeviceMesh]) -> Iterator[DeviceMesh | None]:
     """A mesh that an op may be tried on. Without a process group one that ends with the block;
-    beside a real one none is made: all ranks would have to come by."""
+    beside a real one none is made: that is collective, and only this rank is here."""
     here = [mesh for mesh in known if _torch.coordinate_in(mesh) is not None]
     if dist.is_initialized():
         yield here[0] if here else None

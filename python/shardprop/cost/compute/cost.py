@@ -79,7 +79,7 @@ class ComputeCost:
         known = checked_op(op)
         if known is None:
             return 0.0
-        return self._held_price(bind(known, args, kwargs or {}, outputs))
+        return self._cached_price(bind(known, args, kwargs or {}, outputs))
 
     def over(
         self,
@@ -114,10 +114,10 @@ class ComputeCost:
             return np.zeros(rows.count)
         bound = bind(known, args, kwargs or {}, outputs)
         call = rows.fit(bound, outputs_given=outputs is not None)
-        prices = [self._held_price(call.with_shapes(*shapes)) for shapes in rows.distinct()]
+        prices = [self._cached_price(call.with_shapes(*shapes)) for shapes in rows.distinct()]
         return np.asarray(prices, dtype=np.float64)[rows.which]
 
-    def _held_price(self, call: Call) -> float:
+    def _cached_price(self, call: Call) -> float:
         key = key_of(call)
         price = self._prices.get(key)
         if price is None:

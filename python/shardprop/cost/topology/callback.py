@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ..._torch import DeviceMesh
 from ...errors import ShardpropError
 from ...support.numbers import is_finite_number
-from ..cost_model import COLLECTIVES, CostModel, GroupCosts, Line, Price
+from ..cost_model import COLLECTIVES, CostModel, GroupCosts, LinearPrice, Price
 from .groups import groups_of
 from .links import us_per_byte
 from .topology import Memory
@@ -74,7 +74,7 @@ class CallbackTopology:
                 callback of the model: the function raises or needs a price itself, or its answer is
                 no number of at least 0.
         """
-        nothing = tuple(Line(0.0, 0.0) for _ in COLLECTIVES)
+        nothing = tuple(LinearPrice(0.0, 0.0) for _ in COLLECTIVES)
         memory = self.memory
         return CostModel(
             sizes=tuple(mesh.shape),

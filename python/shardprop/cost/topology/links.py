@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ..cost_model import COLLECTIVES, Line
+from ..cost_model import COLLECTIVES, LinearPrice
 
 __all__ = ["Link", "Measured", "PerCollective", "hops", "us_per_byte"]
 
@@ -45,10 +45,10 @@ class Link:
     latency_us: float
     bandwidth_gb_s: float
 
-    def line(self, collective: str, ranks: int, launch_us: float) -> Line:
+    def linear_price(self, collective: str, ranks: int, launch_us: float) -> LinearPrice:
         """The price of a collective that runs over this link alone."""
         fixed = launch_us + hops(collective, ranks) * self.latency_us
-        return Line(fixed, us_per_byte(self.bandwidth_gb_s))
+        return LinearPrice(fixed, us_per_byte(self.bandwidth_gb_s))
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Measured:
     fixed_us: float
     bandwidth_gb_s: float
 
-    def line(self, collective: str, ranks: int, launch_us: float) -> Line:
+    def linear_price(self, collective: str, ranks: int, launch_us: float) -> LinearPrice:
         """The price, which depends on neither the ranks nor the launch of others."""
-        return Line(self.fixed_us, us_per_byte(self.bandwidth_gb_s))
+        return LinearPrice(self.fixed_us, us_per_byte(self.bandwidth_gb_s))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._torch import DeviceMesh
-from ..cost_model import COLLECTIVES, Line
+from ..cost_model import COLLECTIVES, LinearPrice
 from .groups import MeshDims, Span, ranks_of, span
 from .links import Link, PerCollective, hops, us_per_byte
 
@@ -39,7 +39,7 @@ class Node:
 
     def lines(
         self, mesh: DeviceMesh, dims: MeshDims, launch_us: float, *, gathers: bool
-    ) -> tuple[Line, ...]:
+    ) -> tuple[LinearPrice, ...]:
         """The prices of the collectives over these mesh dims, wherever their groups lie.
 
         Args:
@@ -52,23 +52,25 @@ class Node:
         lies = None if between is None else span(mesh, dims, between.devices)
         if between is None or lies is None or lies.nodes == 1:
             ranks = ranks_of(mesh, dims)
-            return tuple(self.within.of(n).line(n, ranks, launch_us) for n in COLLECTIVES)
+            return tuple(self.within.of(n).linear_price(n, ranks, launch_us) for n in COLLECTIVES)
         return tuple(
-            _line(name, lies, self.within.of(name), between.links.of(name), launch_us, gathers)
+            _linear_price(
+                name, lies, self.within.of(name), between.links.of(name), launch_us, gathers
+            )
             for name in COLLECTIVES
         )
 
 
-def _line(
+def _linear_price(
     collective: str, lies: Span, within: Link, between: Link, launch_us: float, gathers: bool
-) -> Line:
+) -> LinearPrice:
     """The price of a collective over several nodes."""
     crossing = hops(collective, lies.nodes)
     inside = hops(collective, lies.ranks) - crossing
     fixed = launch_us + inside * within.latency_us + crossing * between.latency_us
     like = "all_gather" if gathers and collective == "all_to_all" else collective
     bandwidth = min(within.bandwidth_gb_s, _network_gb_s(like, between.bandwidth_gb_s, lies))
-    return Line(fixed, us_per_byte(bandwidth))
+    return LinearPrice(fixed, us_per_byte(bandwidth))
 
 
 def _network_gb_s(collective: str, device_gb_s: float, lies: Span) -> float:

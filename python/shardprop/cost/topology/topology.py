@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..._torch import DeviceMesh
 from ...errors import ShardpropError
-from ..cost_model import COLLECTIVES, CostModel, GroupCosts, Line
+from ..cost_model import COLLECTIVES, CostModel, GroupCosts, LinearPrice
 from .compute import Compute
 from .entries import Lineage, entries_on
 from .groups import MeshDims, groups_of, ranks_of
@@ -94,9 +94,9 @@ class Topology:
         lineage = Lineage(mesh)
         named = [group.mesh_dims for group in self.groups]
         entries = entries_on(lineage, named, wanted, self._where())
-        lines: dict[MeshDims, tuple[Line, ...]] = {}
+        lines: dict[MeshDims, tuple[LinearPrice, ...]] = {}
         for dims in wanted:  # mesh dims come first, so the members of a group are known
-            lines[dims] = self._lines(lineage, dims, entries, lines)
+            lines[dims] = self._group_prices(lineage, dims, entries, lines)
         return CostModel(
             sizes=tuple(mesh.shape),
             groups=tuple(GroupCosts(dims, lines[dims]) for dims in wanted),
@@ -105,51 +105,53 @@ class Topology:
             all_to_all_gathers=self.all_to_all_gathers,
         )
 
-    def _lines(
+    def _group_prices(
         self,
         lineage: Lineage,
         dims: MeshDims,
         entries: Mapping[MeshDims, int],
-        known: Mapping[MeshDims, tuple[Line, ...]],
-    ) -> tuple[Line, ...]:
+        known: Mapping[MeshDims, tuple[LinearPrice, ...]],
+    ) -> tuple[LinearPrice, ...]:
         """Of one group: by its entry, by the node part, or by its members, whose lines are `known`
         or have entries of their own."""
         mesh, of_root = lineage.mesh, lineage.root_dims(dims)
         ranks = ranks_of(mesh, dims)
         if of_root is not None and of_root in entries:
-            return self._entry_lines(entries[of_root], ranks)
+            return self._entry_prices(entries[of_root], ranks)
         if self.node is not None:
             return self.node.lines(mesh, dims, self.launch_us, gathers=self.all_to_all_gathers)
         if len(dims) > 1:
             return self._worst(ranks, [(mesh.size(dim), known[dim,]) for dim in dims])
         if of_root is not None and all((dim,) in entries for dim in of_root):
             sizes = [(lineage.root.size(dim), entries[dim,]) for dim in of_root]
-            return self._worst(ranks, [(n, self._entry_lines(entry, n)) for n, entry in sizes])
+            return self._worst(ranks, [(n, self._entry_prices(entry, n)) for n, entry in sizes])
         names = mesh.mesh_dim_names
         called = f"mesh dim {dims[0]}" + (f" ({names[dims[0]]!r})" if names else "")
         raise ShardpropError(
             f"{self._where()}$.groups: Expected an entry for {called}, or a node part, got neither."
         )
 
-    def _entry_lines(self, number: int, ranks: int) -> tuple[Line, ...]:
+    def _entry_prices(self, number: int, ranks: int) -> tuple[LinearPrice, ...]:
         links = self.groups[number].links
-        return tuple(links.of(name).line(name, ranks, self.launch_us) for name in COLLECTIVES)
+        return tuple(
+            links.of(name).linear_price(name, ranks, self.launch_us) for name in COLLECTIVES
+        )
 
     def _worst(
-        self, ranks: int, members: Sequence[tuple[int, tuple[Line, ...]]]
-    ) -> tuple[Line, ...]:
+        self, ranks: int, members: Sequence[tuple[int, tuple[LinearPrice, ...]]]
+    ) -> tuple[LinearPrice, ...]:
         """A flattened group of which nothing else is known: the largest latency of its mesh dims,
         which are given with their sizes, and the least bandwidth."""
 
-        def line(number: int, collective: str) -> Line:
+        def linear_price(number: int, collective: str) -> LinearPrice:
             latency = max(
                 max(0.0, lines[number].fixed_us - self.launch_us) / hops(collective, size)
                 for size, lines in members
             )
             fixed = self.launch_us + hops(collective, ranks) * latency
-            return Line(fixed, max(lines[number].us_per_byte for _, lines in members))
+            return LinearPrice(fixed, max(lines[number].us_per_byte for _, lines in members))
 
-        return tuple(line(*numbered) for numbered in enumerate(COLLECTIVES))
+        return tuple(linear_price(*numbered) for numbered in enumerate(COLLECTIVES))
 
     def _where(self) -> str:
         return f"{self.origin or self.name}: "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ... import _torch
 from ..._torch import DeviceMesh
-from ..cost_model import COLLECTIVES, CostModel, GroupCosts, Line
+from ..cost_model import COLLECTIVES, CostModel, GroupCosts, LinearPrice
 from .groups import MeshDims, groups_of, ranks_of
 from .links import hops
 
@@ -46,12 +46,12 @@ class TorchTopology:
         latency: list[float] = topology.mesh_dim_latency
         bandwidth: list[float] = topology.mesh_dim_bandwidth
 
-        def lines(dims: MeshDims) -> tuple[Line, ...]:
+        def lines(dims: MeshDims) -> tuple[LinearPrice, ...]:
             ranks = ranks_of(mesh, dims)
             hop_us = max(latency[dim] for dim in dims)
             us_per_byte = 1e6 / (_BYTES_OF_GB * min(bandwidth[dim] for dim in dims))
             return tuple(
-                Line(_fixed_us(collective, ranks, hop_us), us_per_byte)
+                LinearPrice(_fixed_us(collective, ranks, hop_us), us_per_byte)
                 for collective in COLLECTIVES
             )
 

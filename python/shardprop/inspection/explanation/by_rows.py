@@ -11,7 +11,7 @@ from ... import _core
 from ..._torch import DTensorSpec, Placement
 from ...model.question import Choice, NoStrategyError
 from ...propagation.core_call import Prepared
-from ...propagation.output_prices import weighed_outputs
+from ...propagation.output_prices import priced_outputs
 from ...propagation.policy import Chosen
 from ...redistribution.optimal_planner import ExactPlanner
 from ...rules.rule import RowsRule
@@ -126,7 +126,7 @@ def _with_winner(
 def _weighs_outputs(asked: ExplainedQuestion, planner: ExactPlanner, prepared: Prepared) -> bool:
     """Did outputs count in the decision?"""
     return bool(planner.output_weight) and (
-        weighed_outputs(asked.question, prepared, None) is not None
+        priced_outputs(asked.question, prepared, None) is not None
     )
 
 

@@ -1,7 +1,7 @@
 """Arrays that many edges share, stored once.
 
-A graph of a model with many layers has thousands of edges and few distinct tables. Whoever builds
-it has them as objects already, so the object says that a table is the same: comparing values would
+A graph of a model with many layers has thousands of edges and few distinct tables. The caller
+has these as objects already, so the object says that a table is the same: comparing values would
 cost more than the solve.
 """
 

@@ -12,7 +12,7 @@ from ..graph.problem import Problem
 from ..graph.solution import Solution
 from ..graph.solving import solve
 from .labelled import Labelled
-from .user_constraints import input_wish, is_about_parameters
+from .user_constraints import input_constraint, is_about_parameters
 
 __all__ = ["Baseline", "baselines"]
 
@@ -79,7 +79,7 @@ def _best(
             kind.allow(node, labels, name=f"{name}: {program.nodes[node].name}")
         for node in program.inputs:
             labels = _batch_labels(labelled.offered(node), batch_over)
-            if input_wish(program.nodes[node].name) not in kind.constraints:
+            if input_constraint(program.nodes[node].name) not in kind.constraints:
                 kind.allow(node, labels, name=f"{name}: {program.nodes[node].name}")
         return Baseline(name, solve(kind, time_limit=time_limit), "")
     except (InfeasibleError, UnsolvedError) as error:

@@ -150,8 +150,8 @@ class Boundaries:
 
 
 class _Leaving(torch.autograd.Function):
-    """Brings outputs where the plan wants them. Their gradients lie like them: how these come back
-    to the ops that made the outputs is part of the program, too."""
+    """Brings outputs where the plan wants them. Their gradients are placed like them: how these
+    come back to the ops that made the outputs is part of the program, too."""
 
     @staticmethod
     def forward(

@@ -6,12 +6,12 @@ from ...redistribution.optimal_planner import ExactPlanner
 from ..graph.problem import Problem
 from .edges import Edges
 from .labelled import Labelled
-from .user_constraints import Wishes
+from .user_constraints import UserConstraints
 
 __all__ = ["build"]
 
 
-def build(labelled: Labelled, planner: ExactPlanner, wishes: Wishes) -> Problem:
+def build(labelled: Labelled, planner: ExactPlanner, constraints: UserConstraints) -> Problem:
     """The problem whose optimum is the plan.
 
     Raises:
@@ -27,5 +27,5 @@ def build(labelled: Labelled, planner: ExactPlanner, wishes: Wishes) -> Problem:
     for output, tangent in program.tangents:
         name = program.nodes[output].name
         problem.equal([output, tangent], name=f"grad({name}) placed like {name}")
-    wishes.add_to(problem, labelled)
+    constraints.add_to(problem, labelled)
     return problem

@@ -27,7 +27,7 @@ from .model_plan import ModelPlan
 from .program import Program
 from .reading import read
 from .tracing import trace
-from .user_constraints import Wishes
+from .user_constraints import UserConstraints
 
 __all__ = ["Capture", "capture"]
 
@@ -131,8 +131,8 @@ def capture(
     finder = CandidatesOf(program, mesh, compute, strided)
     labelled = Labelled(program, finder.all(), finder.layouts, mesh)
     passed("strategies")
-    wishes = Wishes(inputs, outputs, parameters, parameter_memory)
-    problem = build(labelled, planner, wishes)
+    constraints = UserConstraints(inputs, outputs, parameters, parameter_memory)
+    problem = build(labelled, planner, constraints)
     passed("prices")
     return Capture(
         program,

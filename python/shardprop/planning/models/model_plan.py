@@ -35,10 +35,10 @@ class ModelPlacements:
     """Where the tensors of a model lie.
 
     Attributes:
-        parameters: By name; their gradients lie like them.
+        parameters: By name; their gradients are placed like them.
         buffers: By name.
         inputs: Per tensor among the inputs.
-        outputs: Per tensor among the outputs; their gradients lie like them.
+        outputs: Per tensor among the outputs; their gradients are placed like them.
     """
 
     parameters: Mapping[str, Placements]

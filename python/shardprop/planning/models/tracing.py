@@ -118,7 +118,7 @@ class _Tracing:
 
     def _tangents(self) -> list[torch.Tensor]:
         """Gradients of the outputs that have one. The model runs once for that, unrecorded."""
-        with self._grad_mode(), _standing_in(self._model, {**self._parameters, **self._buffers}):
+        with self._grad_mode(), _in_place_of(self._model, {**self._parameters, **self._buffers}):
             outputs = self._call(self._inputs)
         if not outputs:
             raise ShardpropError(
@@ -152,7 +152,7 @@ class _Tracing:
     ) -> tuple[list[torch.Tensor], list[torch.Tensor | None]]:
         """The outputs, and the gradients of the parameters."""
         # The backward pass, too, may run parts of the model: those that are checkpointed.
-        with _standing_in(self._model, {**parameters, **buffers}):
+        with _in_place_of(self._model, {**parameters, **buffers}):
             with self._spans.watching(self._model):
                 outputs = self._call(inputs)
             if not self._backward:
@@ -174,7 +174,7 @@ def is_tracing() -> bool:
 
 
 @contextmanager
-def _standing_in(model: nn.Module, tensors: Mapping[str, torch.Tensor]) -> Iterator[None]:
+def _in_place_of(model: nn.Module, tensors: Mapping[str, torch.Tensor]) -> Iterator[None]:
     """Other tensors in place of the model's in the block.
 
     `torch.func.functional_call` leaves some of them in a module that has several names.

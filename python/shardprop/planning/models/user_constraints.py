@@ -12,14 +12,14 @@ from ..graph.problem import Problem
 from ..strategies.local_shapes import largest_shard
 from .labelled import Labelled
 
-__all__ = ["Wishes", "input_wish", "is_about_parameters"]
+__all__ = ["UserConstraints", "input_constraint", "is_about_parameters"]
 
 
 _MEMORY = "memory of the parameters"
 _PARAMETER = "wish for parameter "
 
 
-def input_wish(name: str) -> str:
+def input_constraint(name: str) -> str:
     """The name of what is wished for an input or output."""
     return f"wish for {name}"
 
@@ -29,7 +29,7 @@ def is_about_parameters(constraint: str) -> bool:
     return constraint == _MEMORY or constraint.startswith(_PARAMETER)
 
 
-class Wishes:
+class UserConstraints:
     """What the caller has decided beforehand.
 
     Args:
@@ -80,7 +80,11 @@ class Wishes:
             for node, placements in zip(nodes, wanted, strict=True):
                 if placements is not None:
                     _allow(
-                        problem, labelled, node, placements, input_wish(program.nodes[node].name)
+                        problem,
+                        labelled,
+                        node,
+                        placements,
+                        input_constraint(program.nodes[node].name),
                     )
 
     def _place_parameters(self, problem: Problem, labelled: Labelled) -> None:

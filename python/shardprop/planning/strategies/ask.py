@@ -20,7 +20,7 @@ from ...propagation.route import Who, route
 from ...rules.rule import RowsRule
 from .by_rows import expand_rows
 from .by_torch import ask_torch
-from .call_template import Given
+from .call_template import CallTemplate
 from .decomposed import schema_of_sources
 from .elements import TENSORS, cut_into_elements
 from .following import follow_sources
@@ -48,8 +48,8 @@ def strategies(
 
     The order is that of the product over mesh dims of the rows of the op's rule, the last mesh dim
     varying fastest; the set is what torch's expansion keeps for any of the sources. Where an op
-    writes into an operand, that operand and the output are placed alike, but anywhere: whoever
-    plans may move it beforehand. An op whose outputs follow its operands (a view, most reductions)
+    writes into an operand, that operand and the output are placed alike, but anywhere: a plan
+    may move it beforehand. An op whose outputs follow its operands (a view, most reductions)
     has one strategy per combination of sources, in their order, and the replicated one last; an
     op that torch's own code decides has its decision for each combination, and every strategy that
     torch enumerates for it. A list op (foreach and fused) is
@@ -103,25 +103,25 @@ def _of_op(
 ) -> Strategies:
     """The strategies of an op, or of a list op with one element."""
     op, mesh, _, strided, table = request
-    given = Given(op, args, kwargs, mesh)
+    call = CallTemplate(op, args, kwargs, mesh)
     policy = current_policy()
-    found = route(given.schema(given.replicated_specs()), policy)
+    found = route(call.schema(call.replicated_specs()), policy)
     rule = found.rule
     if found.who in (Who.READ_OUT, Who.HANDLER):
         raise ShardpropError(found.nothing_is_decided)
     try:
-        given.settle(rule)
-        producers = read_sources(given, sources)
+        call.settle(rule)
+        producers = read_sources(call, sources)
         if found.who is Who.DECOMPOSITION:
-            found = route(schema_of_sources(given, producers, strided), policy)
+            found = route(schema_of_sources(call, producers, strided), policy)
             rule = found.rule
         if rule is None:
-            numbered = ask_torch(given, found, policy, producers)
+            numbered = ask_torch(call, found, policy, producers)
         elif rule.as_rows is None:
-            numbered = follow_sources(given, rule, producers, len(metas_of(given.meta)))
+            numbered = follow_sources(call, rule, producers, len(metas_of(call.meta)))
         else:
-            numbered = _expanded(given, rule.as_rows, producers, kinds_among(producers, strided))
-        metas = _output_metas(given.meta, numbered)
+            numbered = _expanded(call, rule.as_rows, producers, kinds_among(producers, strided))
+        metas = _output_metas(call.meta, numbered)
     except (_core.Unsupported, _core.RuleError) as error:
         raise ShardpropError(f"{op}: {error}") from None
     numbers = _translated(numbered, table)
@@ -136,7 +136,7 @@ def _of_op(
         outputs,
         numbers[:, numbered.outputs :],
         [table.ids(each) for each in producers],
-        given.operand_metas,
+        call.operand_metas,
         metas,
         request.pricer,
     )
@@ -168,19 +168,19 @@ def _check(op: Any, args: Any, kwargs: Any, mesh: Any, layouts: Any) -> None:
 
 
 def _expanded(
-    given: Given, rule: RowsRule, producers: list[list[Any]], kinds: list[int]
+    call: CallTemplate, rule: RowsRule, producers: list[list[Any]], kinds: list[int]
 ) -> Numbered:
     try:
-        numbered = expand_rows(given, rule, producers, kinds)
+        numbered = expand_rows(call, rule, producers, kinds)
     except (_core.Unsupported, _core.RuleError, ShardpropError):
         raise
     except Exception as error:  # the rule function's
         raise ShardpropError(
-            f"{given.op}: Expected arguments that its rule takes, got {type(error).__name__}: "
+            f"{call.op}: Expected arguments that its rule takes, got {type(error).__name__}: "
             f"{error}"
         ) from error
     if not len(numbered.table):
-        raise ShardpropError(f"{given.op}: Expected a strategy, got none that is valid.")
+        raise ShardpropError(f"{call.op}: Expected a strategy, got none that is valid.")
     return numbered
 
 

@@ -12,14 +12,14 @@ from ...model.placements import Placements
 from ...model.question import OutputMeta, Question, is_listed
 from ...propagation.core_call import Arguments, prepare
 from ...rules.rule import RowsRule
-from .call_template import Given
+from .call_template import CallTemplate
 from .numbered import Numbered
 
 __all__ = ["expand_rows"]
 
 
 def expand_rows(
-    given: Given, rule: RowsRule, sources: Sequence[Sequence[Placements]], kinds: list[int]
+    call: CallTemplate, rule: RowsRule, sources: Sequence[Sequence[Placements]], kinds: list[int]
 ) -> Numbered:
     """Every strategy that torch's expansion keeps for some of the sources.
 
@@ -27,7 +27,7 @@ def expand_rows(
         _core.Unsupported, _core.RuleError: as `core_call.prepare` does.
         Exception: what the rule function raises.
     """
-    question = given.question(rule)
+    question = call.question(rule)
     seen = Arguments(question, rule)
     rows = _without_absent(seen.rows(), question.meta)
     prepared = prepare(question, rule, rows, seen, kinds=kinds)
@@ -42,7 +42,7 @@ def _without_absent(rows: Sequence[Any], meta: OutputMeta) -> Sequence[Any]:
     if not is_listed(meta) or None not in meta:
         return rows
     if any(len(row) < len(meta) for row in rows):
-        return rows  # whoever reads them says what is wrong
+        return rows  # the core says what is wrong with them
     return [
         [
             None if place < len(meta) and meta[place] is None else cell

@@ -12,7 +12,7 @@ from ...propagation.answer import output_placements, strategy_placements, wanted
 from ...propagation.decision import decide_by_torch
 from ...propagation.policy import Policy
 from ...propagation.route import Route
-from .call_template import Given
+from .call_template import CallTemplate
 from .following import combinations
 from .numbered import Numbered, numbered
 
@@ -20,7 +20,7 @@ __all__ = ["ask_torch"]
 
 
 def ask_torch(
-    given: Given, found: Route, policy: Policy, sources: Sequence[Sequence[Placements]]
+    call: CallTemplate, found: Route, policy: Policy, sources: Sequence[Sequence[Placements]]
 ) -> Numbered:
     """What torch decides for every combination of the sources and for replicated operands, and what
     it enumerates on the way; each strategy once.
@@ -31,8 +31,8 @@ def ask_torch(
     rows: list[list[Placements | None]] = []
     outputs = 0
     why: object = None
-    for combination in combinations(given, sources):
-        schema = given.schema_with(combination)
+    for combination in combinations(call, sources):
+        schema = call.schema_with(combination)
         try:
             sharding = decide_by_torch(schema, found, policy)
         except Exception as reason:  # torch refuses with whatever its code runs into
@@ -50,10 +50,10 @@ def ask_torch(
     if not rows:
         if found.declined is not None:
             raise ShardpropError(
-                f"{given.op}: Expected an op with a rule or rows of its decomposition, got "
+                f"{call.op}: Expected an op with a rule or rows of its decomposition, got "
                 f"neither: {found.declined}."
             )
         raise ShardpropError(
-            f"{given.op}: Expected an op with a rule, got one that torch decides and refuses: {why}"
+            f"{call.op}: Expected an op with a rule, got one that torch decides and refuses: {why}"
         )
     return numbered(rows, outputs)

@@ -29,7 +29,7 @@ from ...propagation.decision import asked_of
 from ...rules import torch_registry
 from ...rules.rule import Rule
 
-__all__ = ["Given", "refuse_order"]
+__all__ = ["CallTemplate", "refuse_order"]
 
 
 class _Tensor(NamedTuple):
@@ -40,7 +40,7 @@ class _Tensor(NamedTuple):
     own: Placements | None
 
 
-class Given:
+class CallTemplate:
     """An op's arguments with a mark in place of each tensor.
 
     Attributes:

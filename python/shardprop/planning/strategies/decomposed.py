@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from ..._torch import OpSchema, Placement, Replicate, Shard, StridedShard, make_spec
 from ...model.placements import Placements
-from .call_template import Given
+from .call_template import CallTemplate
 
 __all__ = ["schema_of_sources"]
 
 
 def schema_of_sources(
-    given: Given, sources: Sequence[Sequence[Placements]], strided: bool
+    call: CallTemplate, sources: Sequence[Sequence[Placements]], strided: bool
 ) -> OpSchema:
     """A call whose operands have any of the placements of their sources.
 
@@ -20,7 +20,7 @@ def schema_of_sources(
     itself, so that a spec may have more of them than there are mesh dims.
     """
     tried: list[tuple[Placement, ...]] = []
-    for layouts, meta in zip(sources, given.operand_metas, strict=True):
+    for layouts, meta in zip(sources, call.operand_metas, strict=True):
         found: dict[Placement, None] = {Replicate(): None}
         if len(meta.shape):  # a plain shard of one tensor dim stands for those of all
             found[Shard(0)] = None
@@ -28,7 +28,7 @@ def schema_of_sources(
             found.update(dict.fromkeys(layout))
         tried.append(tuple(p for p in found if strided or not isinstance(p, StridedShard)))
     specs = [
-        make_spec(given.mesh, placements, spec.tensor_meta, strided_is_order=False)
-        for placements, spec in zip(given.in_walk(tried), given.replicated_specs(), strict=True)
+        make_spec(call.mesh, placements, spec.tensor_meta, strided_is_order=False)
+        for placements, spec in zip(call.in_walk(tried), call.replicated_specs(), strict=True)
     ]
-    return given.schema(specs)
+    return call.schema(specs)

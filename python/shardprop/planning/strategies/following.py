@@ -12,7 +12,7 @@ from ...model.placements import Placements
 from ...model.question import NoStrategyError, Question
 from ...rules.follow_rule import Candidate
 from ...rules.rule import Rule
-from .call_template import Given
+from .call_template import CallTemplate
 from .numbered import Numbered, numbered
 
 __all__ = ["combinations", "follow_sources"]
@@ -22,7 +22,7 @@ _MOST_COMBINATIONS = 4096
 
 
 def follow_sources(
-    given: Given, rule: Rule, sources: Sequence[Sequence[Placements]], outputs: int
+    call: CallTemplate, rule: Rule, sources: Sequence[Sequence[Placements]], outputs: int
 ) -> Numbered:
     """What the rule makes of every combination of the sources and then of replicated operands, each
     result once.
@@ -32,8 +32,8 @@ def follow_sources(
     """
     rows: list[list[Placements | None]] = []
     why: object = None
-    for combination in combinations(given, sources):
-        question = given.question(rule, combination)
+    for combination in combinations(call, sources):
+        question = call.question(rule, combination)
         try:
             candidates = rule.candidates(question)
         except (_core.Unsupported, NoStrategyError, ShardpropError) as reason:
@@ -41,21 +41,19 @@ def follow_sources(
             continue
         rows += [_row(question, each, combination, outputs) for each in candidates]
     if not rows:
-        raise ShardpropError(
-            f"{given.op}: Expected a layout that its rule follows, got none: {why}"
-        )
+        raise ShardpropError(f"{call.op}: Expected a layout that its rule follows, got none: {why}")
     return numbered(rows, outputs)
 
 
 def combinations(
-    given: Given, sources: Sequence[Sequence[Placements]]
+    call: CallTemplate, sources: Sequence[Sequence[Placements]]
 ) -> Iterator[Sequence[Placements]]:
     """Layouts of all operands.
 
     Where they are too many, every source of one operand with the others like it (in so far as they
     have a source like it), which is what a rule such as that of ``cat`` brings them to anyway.
     """
-    replicated = (Replicate(),) * given.mesh.ndim
+    replicated = (Replicate(),) * call.mesh.ndim
     count = 1
     for layouts in sources:
         count *= len(layouts)

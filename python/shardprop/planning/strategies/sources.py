@@ -22,7 +22,7 @@ from ..._torch import (
 from ...errors import ShardpropError
 from ...model.placements import Placements
 from ...model.spec_checks import refuse_mixed_partials
-from .call_template import Given, refuse_order
+from .call_template import CallTemplate, refuse_order
 
 __all__ = ["check_count", "kinds_among", "read_sources"]
 
@@ -30,20 +30,20 @@ __all__ = ["check_count", "kinds_among", "read_sources"]
 _MOST_PLAIN_LAYOUTS = 4096
 
 
-def read_sources(given: Given, sources: Any) -> list[list[Placements]]:
+def read_sources(call: CallTemplate, sources: Any) -> list[list[Placements]]:
     """Per operand its layouts.
 
     Raises:
         ShardpropError: not one entry for each operand, none or too many layouts of one, or a layout
             that the operand cannot have; the message names the operand.
     """
-    operands = given.operand_metas
+    operands = call.operand_metas
     if sources is None:
         sources = [None] * len(operands)
-    check_count(given.op, sources, len(operands))
+    check_count(call.op, sources, len(operands))
     return [
-        _of_operand(f"{given.op}, sources[{k}]", given.mesh, meta, own, asked)
-        for k, (meta, own, asked) in enumerate(zip(operands, given.own, sources, strict=True))
+        _of_operand(f"{call.op}, sources[{k}]", call.mesh, meta, own, asked)
+        for k, (meta, own, asked) in enumerate(zip(operands, call.own, sources, strict=True))
     ]
 
 

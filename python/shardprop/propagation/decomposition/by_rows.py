@@ -119,7 +119,7 @@ class ByRows:
         outputs = self._table.outputs(inputs)
         return (None if outputs is None else _layouts(self._call, outputs),)
 
-    def from_engine(
+    def from_core(
         self, schema: OpSchema, layouts: dict[int, DimLayout], rule: _RowsOnce | DecompositionRule
     ) -> DimLayouts | None:
         """The outputs' layouts by the core's choice among the rows; None if an input moves.

@@ -26,7 +26,7 @@ from ...rules.rule import Chooser, DecompositionRule
 from ...support.cache import BoundedMap
 from .extensions import is_random, runs_alike
 from .history import depends_on_order
-from .nested_decisions import Inner
+from .nested_decisions import NestedDecisions
 from .options import operand_options
 from .program import Declined, OrderMatters, Program, Refused
 from .template import Template, template_of
@@ -35,8 +35,8 @@ from .walk import Passed, walk
 
 __all__ = ["Decomposer"]
 
-_PROGRAMS_HELD = 512
-_ROWS_HELD = 1024
+_MOST_PROGRAMS = 512
+_MOST_ROWS = 1024
 
 # A _MaskPartial holds a buffer, and a user's placement anything.
 _VALUES = frozenset({Replicate, Shard, StridedShard, Partial})
@@ -84,8 +84,8 @@ class Decomposer:
     """Rows of ops that have no rule.
 
     Attributes:
-        beyond_torch: Decide ops that torch refuses where an answer is provably right (the module
-            `beyond_torch` says when).
+        beyond_torch: Decide ops that torch refuses where an answer is provably right
+            (`extensions.py` says when).
         decide: Decides the calls inside that are not decided by rows alone. To be set.
     """
 
@@ -94,20 +94,20 @@ class Decomposer:
     def __init__(self) -> None:
         self.beyond_torch = True
         # In place of what could not be had: why not.
-        self._programs: BoundedMap[_Traced | str] = BoundedMap("decompositions", _PROGRAMS_HELD)
+        self._programs: BoundedMap[_Traced | str] = BoundedMap("decompositions", _MOST_PROGRAMS)
         # With the rules they were made with and what they were decided under; one registered since
         # then makes them worthless.
-        self._inners: BoundedMap[tuple[object, Inner]] = BoundedMap(
-            "decisions in decompositions", _PROGRAMS_HELD
+        self._nested: BoundedMap[tuple[object, NestedDecisions]] = BoundedMap(
+            "decisions in decompositions", _MOST_PROGRAMS
         )
         self._rows: BoundedMap[tuple[object, DecompositionRule | Declined]] = BoundedMap(
-            "rows of decompositions", _ROWS_HELD
+            "rows of decompositions", _MOST_ROWS
         )
 
     def clear(self) -> None:
         """Forget all programs and rows."""
         self._programs.clear()
-        self._inners.clear()
+        self._nested.clear()
         self._rows.clear()
 
     def rows(self, schema: OpSchema, chooser: Chooser) -> DecompositionRule:
@@ -145,8 +145,8 @@ class Decomposer:
         if in_order and (how.nested or _torch.are_we_tracing()):
             raise OrderMatters("calls whose decisions torch takes from its cache")
         if in_order or not _are_values(template.specs):
-            return _found(asked, self._inner(asked, how, in_order))
-        return self._held_rows(asked, how)
+            return _found(asked, self._nested_decisions(asked, how, in_order))
+        return self._cached_rows(asked, how)
 
     def _traced(
         self, op: OpOverload, decomposition: Callable[..., Any], template: Template
@@ -154,40 +154,40 @@ class Decomposer:
         device_type = template.specs[0].mesh.device_type
         registered = _torch.registered_decomposition(op)
         key = (op, registered, template.key, device_type, _torch.dispatch_state())
-        held = self._programs.get(key)
-        if held is None:
+        cached = self._programs.get(key)
+        if cached is None:
             mesh = _torch.decomposition_mesh(device_type)
             try:
                 program = trace(decomposition, template.args, template.kwargs, template.metas, mesh)
-                held = _Traced(program, depends_on_order(program))
+                cached = _Traced(program, depends_on_order(program))
             except Declined as declined:
-                held = str(declined)
-            self._programs.put(key, held)
-        if isinstance(held, str):
-            raise Declined(held)
-        return held
+                cached = str(declined)
+            self._programs.put(key, cached)
+        if isinstance(cached, str):
+            raise Declined(cached)
+        return cached
 
-    def _held_rows(self, asked: _Decomposed, how: _How) -> DecompositionRule:
+    def _cached_rows(self, asked: _Decomposed, how: _How) -> DecompositionRule:
         rules = [torch_registry.rules_of(call.op) for call in asked.program.calls]
         key = (asked.program, how, tuple(spec.placements for spec in asked.template.specs))
-        held = self._rows.get(key)
-        if held is None or held[0] != rules:
-            held = (rules, _found_or_declined(asked, self._held_inner(asked, how, rules)))
-            self._rows.put(key, held)
-        if isinstance(held[1], Declined):
-            raise type(held[1])(*held[1].args)
-        return held[1]
+        cached = self._rows.get(key)
+        if cached is None or cached[0] != rules:
+            cached = (rules, _found_or_declined(asked, self._cached_nested(asked, how, rules)))
+            self._rows.put(key, cached)
+        if isinstance(cached[1], Declined):
+            raise type(cached[1])(*cached[1].args)
+        return cached[1]
 
-    def _held_inner(self, asked: _Decomposed, how: _How, rules: object) -> Inner:
+    def _cached_nested(self, asked: _Decomposed, how: _How, rules: object) -> NestedDecisions:
         """Decisions of the program's calls, shared by all placements that are asked about."""
         key = (asked.program, how)
-        held = self._inners.get(key)
-        if held is None or held[0] != rules:
-            held = (rules, self._inner(asked, how, in_order=False))
-            self._inners.put(key, held)
-        return held[1]
+        cached = self._nested.get(key)
+        if cached is None or cached[0] != rules:
+            cached = (rules, self._nested_decisions(asked, how, in_order=False))
+            self._nested.put(key, cached)
+        return cached[1]
 
-    def _inner(self, asked: _Decomposed, how: _How, in_order: bool) -> Inner:
+    def _nested_decisions(self, asked: _Decomposed, how: _How, in_order: bool) -> NestedDecisions:
         def decompose(schema: OpSchema) -> DecompositionRule | None:
             try:
                 return self._rows_for(schema, _How(how.chooser, True, how.factories))
@@ -200,7 +200,7 @@ class Decomposer:
             return self.decide(schema, meta, how.chooser)
 
         mesh = _torch.decomposition_mesh(asked.template.specs[0].mesh.device_type)
-        inner = Inner(asked.program, mesh, decide, decompose, how.factories, in_order)
+        inner = NestedDecisions(asked.program, mesh, decide, decompose, how.factories, in_order)
         inner.beyond_torch = how.refused
         return inner
 
@@ -220,7 +220,7 @@ def _are_values(specs: Sequence[DTensorSpec]) -> bool:
     return all(type(p) in _VALUES for spec in specs for p in spec.placements)
 
 
-def _found(asked: _Decomposed, inner: Inner) -> DecompositionRule:
+def _found(asked: _Decomposed, inner: NestedDecisions) -> DecompositionRule:
     options = operand_options(asked.template.specs)
     passed = walk(asked.program, options, inner.outputs, inner.in_order)
     if inner.beyond_torch:
@@ -228,7 +228,7 @@ def _found(asked: _Decomposed, inner: Inner) -> DecompositionRule:
     return _rows_of(asked, passed, inner.beyond_torch)
 
 
-def _found_or_declined(asked: _Decomposed, inner: Inner) -> DecompositionRule | Declined:
+def _found_or_declined(asked: _Decomposed, inner: NestedDecisions) -> DecompositionRule | Declined:
     try:
         return _found(asked, inner)
     except Declined as declined:

@@ -25,10 +25,10 @@ from ...rules.rule import DecompositionRule
 from .by_rows import ByRows, DimLayout, DimLayouts, NotPlain, recorded
 from .program import Call, Declined, OrderMatters, Program, Refused, fill
 
-__all__ = ["Inner"]
+__all__ = ["NestedDecisions"]
 
 
-class Inner:
+class NestedDecisions:
     """Decisions of a program's calls.
 
     Args:
@@ -118,7 +118,7 @@ class Inner:
         if by_rows is not None:
             try:
                 rows = by_rows.rule or self._rows_of_decomposed(schema)
-                return by_rows.from_engine(schema, layouts, rows)
+                return by_rows.from_core(schema, layouts, rows)
             except (_core.Unsupported, _core.RuleError, NoStrategyError, NotPlain):
                 pass
         return recorded(call, schema, self._decide(schema, call.meta))

@@ -11,7 +11,7 @@ from torch._subclasses import FakeTensorMode
 from torch.distributed._local_tensor import LocalTensorMode
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from shardprop.cost.cost_model import COLLECTIVES, CostModel, Line
+from shardprop.cost.cost_model import COLLECTIVES, CostModel, LinearPrice
 from shardprop.cost.topology import (
     Between,
     Group,
@@ -40,14 +40,14 @@ NODES_OF_4 = Topology(
 )
 
 
-def lines(model: CostModel, *dims: int) -> dict[str, Line]:
+def lines(model: CostModel, *dims: int) -> dict[str, LinearPrice]:
     """The lines of one group by collective."""
     (group,) = (group for group in model.groups if group.mesh_dims == dims)
     return dict(zip(COLLECTIVES, group.lines, strict=True))
 
 
-def line(fixed_us: float, gb_s: float) -> Line:
-    return Line(pytest.approx(fixed_us, rel=1e-12), pytest.approx(1e-3 / gb_s, rel=1e-12))  # type: ignore[arg-type]
+def line(fixed_us: float, gb_s: float) -> LinearPrice:
+    return LinearPrice(pytest.approx(fixed_us, rel=1e-12), pytest.approx(1e-3 / gb_s, rel=1e-12))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

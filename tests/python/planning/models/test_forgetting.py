@@ -15,9 +15,9 @@ from .models import Mlp
 
 def test_clear_caches_empties_the_caches_of_living_plans(mesh_of: Any) -> None:
     mesh = mesh_of(2, 2)
-    wishes = {"up.weight": [Replicate(), Shard(0)], "down.weight": [Shard(1), Replicate()]}
+    constraints = {"up.weight": [Replicate(), Shard(0)], "down.weight": [Shard(1), Replicate()]}
     plan = graph.capture(
-        Mlp(), (torch.ones(4, 16),), mesh, topology="h100-nvlink", parameters=wishes
+        Mlp(), (torch.ones(4, 16),), mesh, topology="h100-nvlink", parameters=constraints
     ).solve()
     before = plan.volume
     assert before.redistributions > 0

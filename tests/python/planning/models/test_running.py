@@ -37,8 +37,8 @@ def planned(
 
 def sharded_mlp(mesh: DeviceMesh) -> tuple[nn.Module, graph.ModelPlan]:
     model = Mlp()
-    wishes = {"up.weight": [R, Shard(0)], "down.weight": [R, Shard(1)]}
-    return model, planned(model, (torch.ones(4, 16),), mesh, parameters=wishes)
+    constraints = {"up.weight": [R, Shard(0)], "down.weight": [R, Shard(1)]}
+    return model, planned(model, (torch.ones(4, 16),), mesh, parameters=constraints)
 
 
 def step(model: nn.Module, plan: graph.ModelPlan) -> None:
