@@ -92,8 +92,8 @@ class Arguments:
 
     def rows(self, look: Look | None = None) -> Rows:
         """The rows of the rule, its function being shown the arguments as `look` makes them."""
-        seen = self.args_meta, self.kwargs_meta
-        args, kwargs = seen if look is None else look(*seen)
+        shown = self.args_meta, self.kwargs_meta
+        args, kwargs = shown if look is None else look(*shown)
         return self._rule.rows_of(self.question.rule_op, args, kwargs, self.question.meta)
 
     # What the core asks only of some problems.
@@ -243,13 +243,13 @@ def prepare(
     question: Question,
     rule: RowsRule,
     rows: Rows | None = None,
-    seen: Arguments | None = None,
+    arguments: Arguments | None = None,
     always_shards: bool = False,
     kinds: Sequence[int] | None = None,
 ) -> Prepared:
     """Make the core's problem of a question; ask the rule for its rows unless they are given.
 
-    `seen` is what a walk over the arguments found, if there was one. `always_shards`: fill
+    `arguments` is what a walk over them found, if there was one. `always_shards`: fill
     placeholders with plain shards even where no operand has one (torch does not).
     `kinds`: fill them with these kinds of `shard_kinds` whatever the operands have, and take no
     tensor for one that stays where it is.
@@ -259,14 +259,14 @@ def prepare(
         _core.RuleError: the rule is malformed; its text names row and operand.
         Exception: what the rule function raises.
     """
-    if seen is None:
-        seen = Arguments(question, rule)
-    mesh = question.mesh if seen.mesh is None else seen.mesh
+    if arguments is None:
+        arguments = Arguments(question, rule)
+    mesh = question.mesh if arguments.mesh is None else arguments.mesh
     if mesh is None:
         raise _core.Unsupported("op without a mesh")
     facts = traits_of(question.rule_op)
     if rows is None:
-        rows = seen.rows()
+        rows = arguments.rows()
     outputs = rule.outputs
     if outputs is None:
         outputs = _num_outputs(question, facts, rows)
@@ -285,17 +285,17 @@ def prepare(
         question.operands,
         question.positional,
         bits,
-        seen.kinds if kinds is None else lambda: kinds,
+        arguments.kinds if kinds is None else lambda: kinds,
         _torch.are_we_tracing,
         fixed,
         _absent_outputs(question.meta),
-        seen.pinned,
+        arguments.pinned,
         _filter(question, rule, mesh, outputs),
-        seen.symbolic_sizes,
-        seen.output_shapes if rule.leaves_unmovable else None,
+        arguments.symbolic_sizes,
+        arguments.output_shapes if rule.leaves_unmovable else None,
     )
     is_sequence = listed and _torch.IS_215_OR_LATER
-    return Prepared(problem, outputs, mesh, seen.pinned, is_sequence)
+    return Prepared(problem, outputs, mesh, arguments.pinned, is_sequence)
 
 
 def answer(prepared: Prepared) -> Choice:

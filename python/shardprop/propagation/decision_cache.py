@@ -125,25 +125,25 @@ class DecisionCache:
         for variant in variants:
             if variant.hold(question, sizes, floats):
                 return self._choose(question, rule, variant.rows, None, layouts, at_its_price)
-        seen = Arguments(question, rule)
+        arguments = Arguments(question, rule)
         # A list of our own: what the rule gave may be another's, and its address is a key below.
-        rows: Sequence[Any] = [*seen.rows()]
+        rows: Sequence[Any] = [*arguments.rows()]
         if not _are_values(rows):
-            return answer(prepare(question, rule, rows, seen))
-        reads = _reads(seen, rows) if variants else None
+            return answer(prepare(question, rule, rows, arguments))
+        reads = _reads(arguments, rows) if variants else None
         # The same rows stay one object, for decisions are held by it.
         rows = next((v.rows for v in variants if _are_equal(v.rows, rows)), rows)
         kept = (v for v in variants if v.reads is not None)
         newest = _Rows(rows, sizes, floats, reads)
         self._rows.put(key, _RowsOfRule(rule, question.rule_op, (newest, *kept)[:_VARIANTS]))
-        return self._choose(question, rule, rows, seen, layouts, at_its_price)
+        return self._choose(question, rule, rows, arguments, layouts, at_its_price)
 
     def _choose(
         self,
         question: Question,
         rule: RowsRule,
         rows: Sequence[Any],
-        seen: Arguments | None,
+        arguments: Arguments | None,
         layouts: bytes,
         at_its_price: bool,
     ) -> Choice:
@@ -154,9 +154,9 @@ class DecisionCache:
             for decided in known.variants:
                 if decided.region.contains(question.operands):
                     if at_its_price and any(decided.choice.operand_costs):
-                        return answer(prepare(question, rule, rows, seen))
+                        return answer(prepare(question, rule, rows, arguments))
                     return decided.choice
-        prepared = prepare(question, rule, rows, seen)
+        prepared = prepare(question, rule, rows, arguments)
         choice = answer(prepared)
         self._decisions.put(key, _next(known, rows, prepared, choice, question))
         return choice
@@ -168,10 +168,10 @@ def _reads(arguments: Arguments, rows: Sequence[Any]) -> Reads | None:
         return None  # torch may count keyword tensors in another order than they come in
     reads = Reads()
     try:
-        seen = arguments.rows(lambda args, kwargs: watched(args, kwargs, reads))
+        asked = arguments.rows(lambda args, kwargs: watched(args, kwargs, reads))
     except Exception:  # whatever an unusual int may make it raise: then it is not watched
         return None
-    return reads if _are_equal(seen, rows) and not reads.strides else None
+    return reads if _are_equal(asked, rows) and not reads.strides else None
 
 
 def _are_equal(rows: Sequence[Any], others: Sequence[Any]) -> bool:

@@ -28,9 +28,9 @@ def expand_rows(
         Exception: what the rule function raises.
     """
     question = call.question(rule)
-    seen = Arguments(question, rule)
-    rows = _without_absent(seen.rows(), question.meta)
-    prepared = prepare(question, rule, rows, seen, kinds=kinds)
+    arguments = Arguments(question, rule)
+    rows = _without_absent(arguments.rows(), question.meta)
+    prepared = prepare(question, rule, rows, arguments, kinds=kinds)
     written = _written(question, rule, prepared.outputs)
     table, layouts = _core.strategy_table(written, sources, prepared.problem)
     return Numbered(table, prepared.outputs, layouts)
