@@ -20,7 +20,7 @@ import shardprop
 from shardprop import _torch
 from shardprop.metadata import output_meta
 from shardprop.propagation.core_call import choose
-from shardprop.propagation.decision_cache import HeldDecisions
+from shardprop.propagation.decision_cache import DecisionCache
 from shardprop.propagation.propagator import torch_planner
 from shardprop.rules import torch_registry
 from shardprop.rules.row_rule import RowRule
@@ -133,7 +133,7 @@ def test_answers_are_looked_up_from_the_third_size_on(
 
 
 def test_rows_hold_for_the_floats_that_the_rule_has_read(mesh_of: MeshOf) -> None:
-    held, op = HeldDecisions(), aten.add.Tensor
+    held, op = DecisionCache(), aten.add.Tensor
 
     def rows(op: Any, args: Any, kwargs: Any) -> Any:
         by_rank = args[0].shape[0] > 8 and kwargs["alpha"] < 2.0

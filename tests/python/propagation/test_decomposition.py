@@ -22,6 +22,7 @@ from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
 from shardprop.propagation.decomposition import Declined, decomposer
+from shardprop.propagation.decomposition.extensions import _pieces
 from shardprop.propagation.decomposition.options import operand_options
 from shardprop.propagation.decomposition.trace import trace
 from shardprop.propagation.propagator import current_policy
@@ -298,6 +299,24 @@ def test_a_program_is_decided_as_by_torch(
     with shardprop.enabled():
         assert decisions() == expected
     assert len(expected) > 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pieces"),
+    [
+        ({2}, {(2, 0)}),
+        # A cut of 4 into 3 is two pieces of 2 and one that has nothing: no smaller one.
+        ({4}, {(2, 0), (4, 0)}),
+        ({7}, {(2, 0), (7, 0), (2, 1)}),
+        ({8}, {(2, 0), (8, 0), (3, 0), (3, 2)}),
+        ({4, 8}, {(2, 0), (8, 0), (3, 0), (3, 2)}),
+    ],
+    ids=str,
+)
+def test_a_program_is_tried_on_a_cut_with_a_smaller_last_piece(
+    sizes: set[int], pieces: set[tuple[int, int]]
+) -> None:
+    assert _pieces(sizes) == pieces
 
 
 # Asked once -------------------------------------------------------------------------------------

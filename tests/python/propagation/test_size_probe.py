@@ -208,7 +208,7 @@ def test_sizes_that_were_compared_keep_their_order(sizes: tuple[int, int]) -> No
         return (pair[0] > pair[1]) - (pair[0] < pair[1])
 
     reads = Reads()
-    (first, second), _ = watched([meta_of((size, 7)) for size in sizes], {}, reads)
+    (first, second), _ = watched(tuple(meta_of((size, 7)) for size in sizes), {}, reads)
     assert (first.shape[0] < second.shape[0]) == (order(sizes) < 0)
     for other in ((1, 9), (9, 1), (4, 4)):
         held = reads.hold([(size, 7) for size in other])
@@ -217,6 +217,6 @@ def test_sizes_that_were_compared_keep_their_order(sizes: tuple[int, int]) -> No
 
 def test_a_size_that_was_compared_with_a_number_stays_on_its_side() -> None:
     reads = Reads()
-    (first,), _ = watched([meta_of((5, 7))], {}, reads)
+    (first,), _ = watched((meta_of((5, 7)),), {}, reads)
     assert first.shape[0] > 4
     assert [reads.hold([(size, 1)]) for size in (4, 5, 100)] == [False, True, True]

@@ -89,6 +89,16 @@ def test_a_rule_in_the_notation(mesh_of: MeshOf) -> None:
     assert step(tensor, tensor).placements == (R,)  # torch cannot tell whether shards are even
 
 
+def test_the_notation_leaves_no_rank_without_elements(mesh_of: MeshOf) -> None:
+    shardprop.register_rule(step, "m, m -> m")
+    mesh = mesh_of(4)
+    kept = {}
+    for size in (3, 4, 5, 8):
+        spec = spec_of(mesh, (size,), [S(0)])
+        kept[size] = shardprop.propagate(ops.step.default, spec, spec).outputs[0]
+    assert kept == {3: (R,), 4: (S(0),), 5: (S(0),), 8: (S(0),)}
+
+
 def test_the_notation_for_several_outputs(mesh_of: MeshOf) -> None:
     shardprop.register_rule(ops.pair.default, "... -> ..., ...")
     x = spec_of(mesh_of(4), (8, 8), [S(1)])

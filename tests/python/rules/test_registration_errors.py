@@ -299,6 +299,17 @@ def test_malformed_rows_are_an_error_whoever_decides(
         shardprop.disable()
 
 
+def test_strategies_refuse_malformed_rows_in_the_words_of_a_decision(mesh_of: MeshOf) -> None:
+    shardprop.register_single_dim_rule(step)(lambda *_: [[S(0)]])
+    spec = spec_of(mesh_of(4), (8, 8), [R])
+    with pytest.raises(ShardpropError) as decided:
+        shardprop.propagate(ops.step.default, spec, spec)
+    with pytest.raises(ShardpropError) as listed:
+        shardprop.strategies(ops.step.default, (meta_of((8, 8)), meta_of((8, 8))), mesh=mesh_of(4))
+    assert str(decided.value).startswith("shardprop_ops.step.default, row 0: Expected 1 outputs")
+    assert str(listed.value) == str(decided.value)
+
+
 def test_operands_in_lists_and_keyword_operands_are_named(mesh_of: MeshOf) -> None:
     x = spec_of(mesh_of(2), (4, 4), [S(0)])
     shardprop.register_single_dim_rule(ops.join.default)(lambda *_: [[R, R, H(3), R]])

@@ -1,0 +1,38 @@
+"""What torch's planner is asked where the core has no price."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor._collective_utils import redistribute_cost
+
+import shardprop
+from shardprop import _core
+from shardprop.redistribution import torch_plans
+
+from ..specs import R, S
+from ..symbolic import Symbols, spec_of
+
+
+def test_a_symbolic_price_that_we_have_not_is_left_to_torch_and_counted(
+    mesh_of: Callable[..., DeviceMesh], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def declined(*_: object) -> object:
+        raise _core.Unsupported("test reason")
+
+    mesh, symbols = mesh_of(4), Symbols()
+    size = symbols.backed("size", 64)
+    with symbols.mode:
+        ends = [spec_of(mesh, (size, 8), [placement]) for placement in (S(0), R)]
+    monkeypatch.setattr(torch_plans, "symbolic_cost", declined)
+    with pytest.raises(TypeError, match="unhashable type: non-nested SymInt"):
+        redistribute_cost(*ends)
+    shardprop.reset_stats()
+    with (
+        shardprop.enabled(),
+        pytest.raises(TypeError, match="unhashable type: non-nested SymInt"),
+    ):
+        shardprop.redistribute_cost(*ends)
+    assert shardprop.stats().price_fallbacks["test reason"] == 1
