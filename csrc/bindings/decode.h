@@ -1,4 +1,5 @@
-// The one place where Python objects become the core's integers.
+// The one place where Python objects become the core's integers. (layout/layout.h decodes strided
+// shards.)
 //
 // It reads attributes of torch's placements and specs, never casts them: a failed pybind11 cast of
 // torch's own types costs microseconds. Types and interned names are fetched once, by configure().

@@ -4,7 +4,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from . import renamed
+from . import former_paths
 from .support.drawing import draw_with as _draw_with
 from .version import __version__ as __version__
 
@@ -128,7 +128,10 @@ else:
             value: object = importlib.import_module(".cost.calibration", __name__).Settings
         elif name in _HOME_OF:
             value = getattr(importlib.import_module(f".{_HOME_OF[name]}", __name__), name)
-        elif name in renamed.NOW_AT or importlib.util.find_spec(f".{name}", __name__) is not None:
+        elif (
+            name in former_paths.NOW_AT
+            or importlib.util.find_spec(f".{name}", __name__) is not None
+        ):
             return importlib.import_module(f".{name}", __name__)
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -149,7 +152,7 @@ def _drawer() -> "_Drawer":
 
 
 _draw_with(_drawer)
-renamed.find_renamed_packages()
+former_paths.find_under_former_paths()
 
 if os.environ.get("SHARDPROP") == "1":
     # As an attribute, for it to be looked for.

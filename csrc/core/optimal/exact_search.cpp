@@ -91,6 +91,7 @@ class Search {
     std::size_t place = 0;
     Rows rows{};
 
+    // A tie goes to the strategy that torch lists first.
     bool operator<(const Candidate& other) const {
       return bound != other.bound ? bound < other.bound : place < other.place;
     }

@@ -133,6 +133,7 @@ Decision decide_by_enumeration(const Problem& problem) {
     const bool stays =
         problem.prefers_no_redistribute && s.cost == 0.0 && redistributes_nothing(problem, s.rows);
     const bool first = best.operand_costs.empty();
+    // Of a tie in price torch takes the first.
     if (!first && !stays && (settled || !(s.cost < best.cost))) return;
     settled |= stays;  // and of several, torch takes the last
     best.rows = s.rows;

@@ -29,6 +29,7 @@ struct Node {
   Key key;
   int first_known;  // rows are chosen for the mesh dims from here on
 
+  // A tie in price goes to the strategy that torch lists first.
   bool operator>(const Node& other) const {
     return bound != other.bound ? bound > other.bound : key > other.key;
   }

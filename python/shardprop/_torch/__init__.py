@@ -167,9 +167,9 @@ from .rewrites import ArgumentRewrites, argument_rewrites, with_global_singleton
 from .sampling import opinfos
 from .specs import (
     contiguous_meta,
+    decoded_layout,
     default_shard_order,
     is_shardable,
-    layout_of,
     local_matrix,
     local_shape,
     make_spec,

@@ -62,7 +62,7 @@ def local_matrix(spec: DTensorSpec) -> tuple[Sequence[int], Sequence[int], int]:
     return shape, stride, spec.tensor_meta.dtype.itemsize
 
 
-def layout_of(
+def decoded_layout(
     spec: DTensorSpec,
 ) -> tuple[tuple[Placement, ...], tuple[tuple[int, tuple[int, ...]], ...]]:
     """The placements and the shard order of a spec, strided shards read as the spec says.

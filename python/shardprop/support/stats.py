@@ -121,7 +121,7 @@ class ThreadCounts:
         self.is_aside = is_aside
         self._depth = 0
         self._start = 0.0
-        # Of the latest decision; see `observation.Observed`.
+        # Of the latest decision; see `propagation.observers.Observed`.
         self.outcome: tuple[DecidedBy, str] | None = None
         # What the decisions are made under that this thread carries out; None before the first.
         self.terms: Any = None

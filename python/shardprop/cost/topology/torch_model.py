@@ -1,4 +1,7 @@
-"""torch's own prices of collectives."""
+"""Preset ``torch``: torch's prices of collectives, as a topology that policy ``optimal`` can take.
+
+Policy ``torch`` takes them in the core, ``csrc/core/torch_plan/transition.h``.
+"""
 
 from __future__ import annotations
 

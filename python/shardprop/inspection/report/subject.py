@@ -75,7 +75,7 @@ def subject_of(given: object) -> Subject:
         )
     if spec.tensor_meta is None:
         raise ShardpropError("Expected a spec with tensor_meta to draw, got none: it has no shape.")
-    layout = Layout(*_torch.layout_of(spec))
+    layout = Layout(*_torch.decoded_layout(spec))
     mesh = spec.mesh
     return subject_of_layout(layout, spec.tensor_meta.shape, tuple(mesh.shape), dim_names(mesh))
 

@@ -1,4 +1,5 @@
-"""Packages that documents named before 0.1.0 under other paths, still found there for one release.
+"""Packages of ours that documents named before 0.1.0 under other paths, still found there for one
+release.
 
 ``import shardprop.topology`` gives ``shardprop.cost.topology``, the very module, with a
 DeprecationWarning.
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 else:
     Loader = object  # importlib.abc loads more than this whole package does
 
-__all__ = ["NOW_AT", "find_renamed_packages"]
+__all__ = ["NOW_AT", "find_under_former_paths"]
 
 NOW_AT = {
     "calibration": "cost.calibration",
@@ -37,7 +38,7 @@ NOW_AT = {
 _PACKAGE = __name__.rpartition(".")[0]
 
 
-def find_renamed_packages() -> None:
+def find_under_former_paths() -> None:
     """Lets the import system find what `NOW_AT` lists."""
     # First: the path of a package that was found would lead to its modules a second time.
     sys.meta_path.insert(0, _Finder())
