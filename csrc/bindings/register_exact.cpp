@@ -170,14 +170,14 @@ py::tuple price_foreign_steps(const BoundCostModel& bound, py::handle src, py::h
 }
 
 // Outputs that are weighed: (shape, bytes of an element, the spec that its consumer wants or None).
-std::vector<WeighedOutput> decode_outputs(const Decoder& known, py::handle outputs) {
-  std::vector<WeighedOutput> decoded;
+std::vector<PricedOutput> decode_outputs(const Decoder& known, py::handle outputs) {
+  std::vector<PricedOutput> decoded;
   if (outputs.is_none()) return decoded;
   Decoder decoder = known;
   for (const py::handle output : outputs) {
     const auto [shape, itemsize, consumer] =
         output.cast<std::tuple<std::vector<std::int64_t>, std::int64_t, py::object>>();
-    WeighedOutput weighed;
+    PricedOutput weighed;
     weighed.info.shape = shape;
     weighed.info.itemsize = itemsize;
     if (!consumer.is_none()) weighed.consumer = decoder.spec(consumer).layout;
@@ -219,7 +219,7 @@ void register_exact(py::module_& module) {
   module.def("price_steps_of", &price_foreign_steps, py::arg("model"), py::arg("src"),
              py::arg("dst"), py::arg("steps"));
   module.def("decide_exactly", &decide_bound, py::arg("model"), py::arg("memory_limit"),
-             py::arg("output_weight"), py::arg("weighed_outputs"), py::arg("problem"));
+             py::arg("output_weight"), py::arg("priced_outputs"), py::arg("problem"));
 }
 
 }  // namespace shardprop::bindings

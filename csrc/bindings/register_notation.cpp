@@ -14,8 +14,8 @@ namespace {
 // expressions that are equal within the call.
 class CallReader {
  public:
-  // Sizes that nobody compares are not read: who watches what is read of them (seen.py) is not to
-  // take the answer to be theirs alone.
+  // Sizes that nobody compares are not read: who watches what is read of them (size_probe.py) must
+  // not take the answer to be theirs alone.
   CallReader(const Pattern& pattern, bool reads_sizes)
       : pattern_(pattern), reads_sizes_(reads_sizes) {}
 
@@ -82,7 +82,7 @@ class CallReader {
   NotedSize size(py::handle object) {
     if (!reads_sizes_) return --unread_;
     if (PyLong_Check(object.ptr())) {
-      // An int that overrules `__index__` may want to know that it is read (seen.py).
+      // An int that overrules `__index__` may want to know that it is read (size_probe.py).
       const py::object plain = PyLong_CheckExact(object.ptr())
                                    ? py::reinterpret_borrow<py::object>(object)
                                    : object.attr("__index__")();

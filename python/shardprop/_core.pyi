@@ -242,7 +242,7 @@ def decide_exactly(
     model: CostModel,
     memory_limit: float,
     output_weight: float,
-    weighed_outputs: Sequence[tuple[Sequence[int], int, object | None]] | None,
+    priced_outputs: Sequence[tuple[Sequence[int], int, object | None]] | None,
     problem: Problem,
 ) -> tuple[tuple[int, tuple[Any, ...], float, list[float], int], float]: ...
 def region(problem: Problem) -> Region | None: ...

@@ -78,7 +78,7 @@ Problem RandomProblem::next() {
   return problem;
 }
 
-Problem RandomProblem::next_that_asks() {
+Problem RandomProblem::next_with_constraints() {
   Problem problem = next();
   RowTable& table = problem.table;
   for (int p = 0; p < table.outputs; ++p) {

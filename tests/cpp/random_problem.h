@@ -22,7 +22,7 @@ class RandomProblem {
 
   Problem next();
   // Rows that ask something of the shards they make, here and there.
-  Problem next_that_asks();
+  Problem next_with_constraints();
 
  private:
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }

@@ -205,7 +205,7 @@ Price OutputPrices::weighted(Price price) const {
 }
 
 Price OutputPrices::later(const Layout& layout) const {
-  const WeighedOutput& output = terms_.outputs[position_];
+  const PricedOutput& output = terms_.outputs[position_];
   for (int m = 0; m < layout.ndim; ++m) {
     if (layout.placements[m].kind == Kind::kAbsent) return 0;
   }

@@ -19,7 +19,7 @@ namespace shardprop {
 inline constexpr std::size_t kMaxStrategies = std::size_t{1} << 18;
 
 // An output whose later price counts.
-struct WeighedOutput {
+struct PricedOutput {
   TensorInfo info;
   std::optional<Layout> consumer;  // none: the nearest layout without a pending partial
 };
@@ -30,7 +30,7 @@ struct ExactTerms {
   BoundCache* cache = nullptr;
   // What part of its later price an output adds to its strategy's, and the outputs if it is not 0.
   double output_weight = 0.0;
-  std::vector<WeighedOutput> outputs = {};
+  std::vector<PricedOutput> outputs = {};
 };
 
 struct ExactDecision {

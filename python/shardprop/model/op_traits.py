@@ -16,7 +16,7 @@ __all__ = ["OpTraits", "traits_of"]
 
 @dataclass(frozen=True)
 class OpTraits:
-    """Facts of one overload.
+    """Traits of one overload.
 
     Attributes:
         in_place: The base name ends in ``_`` (torch's test for rules, not the schema's).
@@ -69,22 +69,23 @@ def _first_return(returns: Sequence[torch.Argument]) -> str:
     return "list" if isinstance(returns[0].type, torch.ListType) else "other"
 
 
-# By address, for an overload takes half a microsecond to hash; held by the facts, it keeps its own.
+# By address, for an overload takes half a microsecond to hash; its traits hold it, so that no other
+# gets the address.
 _known: dict[int, OpTraits] = {}
 
 
 def traits_of(op: OpOverload) -> OpTraits:
-    """The facts of an overload."""
-    facts = _known.get(id(op))
-    if facts is None:
-        facts = _known[id(op)] = _read_facts(op)
-    return facts
+    """The traits of an overload."""
+    traits = _known.get(id(op))
+    if traits is None:
+        traits = _known[id(op)] = _read(op)
+    return traits
 
 
 _OF_LISTS = ("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")
 
 
-def _read_facts(op: OpOverload) -> OpTraits:
+def _read(op: OpOverload) -> OpTraits:
     schema = _torch.function_schema(op)
     rewrites = _torch.argument_rewrites(op)
     name: str = op.name()  # type: ignore[no-untyped-call]

@@ -27,8 +27,8 @@ RuleFunction = Callable[..., Rows]
 class RegisteredRule(_torch.SingleDimStrategyInfo, EntryRule):
     """What torch's registry of single-dim rules holds for an op that was registered here.
 
-    It looks like any other entry: its `func` gives torch's own code the rows
-    that it can make use of. The core takes `rows_of`, which knows more.
+    It looks like any other entry: its `func` gives torch's own code the rows that it can make use
+    of. The core takes `rows_of`, which knows more.
 
     Attributes:
         function: Gives the rows of a call.

@@ -298,7 +298,7 @@ class DecompositionRule(RowsRule):
     Attributes:
         rows: Placements of outputs and operands on one mesh dim.
         outputs: How many of each row are outputs.
-        refused_by_torch: torch refuses the op; see `decomposition.beyond_torch`.
+        refused_by_torch: torch refuses the op; see `decomposition.extensions`.
     """
 
     rows: list[list[Placement]]

@@ -60,9 +60,16 @@ def table_lines(shown: Table, indent: str = "  ", width: int = _UNBOUNDED) -> li
 
     out = io.StringIO()
     shown.pad_edge = False
-    # In a notebook a console would display the table instead of writing it.
+    # In a notebook a console would display the table instead of writing it, and one that takes the
+    # text for a terminal (as FORCE_COLOR has it) would go by the terminal's width.
     console = Console(
-        file=out, width=width, color_system=None, force_jupyter=False, markup=False, emoji=False
+        file=out,
+        width=width,
+        color_system=None,
+        force_terminal=False,
+        force_jupyter=False,
+        markup=False,
+        emoji=False,
     )
     console.print(shown, highlight=False)
     return [f"{indent}{line}".rstrip() for line in out.getvalue().splitlines()]

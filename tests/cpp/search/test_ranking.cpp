@@ -51,7 +51,7 @@ TEST(ranking_begins_with_the_decision_and_goes_on_by_cost) {
     testing::RandomProblem random(asks ? 7 : 5);
     int found = 0;
     for (int i = 0; i < 3000; ++i) {
-      Problem problem = asks ? random.next_that_asks() : random.next();
+      Problem problem = asks ? random.next_with_constraints() : random.next();
       problem.op_hashes = testing::kOpHashes;
       constexpr std::size_t kLimit = 6;
       const Ranking ranking = rank(problem, kLimit);

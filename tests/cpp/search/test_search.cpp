@@ -57,11 +57,11 @@ TEST(search_equals_enumeration_where_rows_ask_something) {
   CHECK(compare(
             3, 40000,
             [](const Problem& p) { return !p.table.constraints.empty() && is_searched(p); },
-            &testing::RandomProblem::next_that_asks) > 0);
+            &testing::RandomProblem::next_with_constraints) > 0);
   CHECK(compare(
             5, 4000,
             [](const Problem& p) { return !p.table.constraints.empty() && !is_searched(p); },
-            &testing::RandomProblem::next_that_asks) > 0);
+            &testing::RandomProblem::next_with_constraints) > 0);
 }
 
 TEST(six_mesh_dims_are_searched_not_enumerated) {

@@ -82,6 +82,7 @@ def test_the_plan_that_the_table_names_is_found() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "tensor_ndim"), [((2, 4), 3), ((3, 3), 2), ((2, 2, 4), 2)])
 def test_plans_of_torchs_own_steps_cost_what_its_graph_planner_finds(
     mesh_of, sizes, tensor_ndim

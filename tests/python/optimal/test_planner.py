@@ -83,6 +83,7 @@ def test_plans_between_all_layouts_of_a_mesh_are_the_cheapest() -> None:
         assert plan.fault is None, f"{plan}: {plan.fault}"
 
 
+@pytest.mark.slow
 def test_a_plan_over_five_mesh_dims_is_the_cheapest() -> None:
     sizes = (2, 2, 2, 2, 2)
     model = ring_model(sizes, [(0, 1), (2, 3, 4), (0, 4)], devices_per_host=4)

@@ -163,6 +163,7 @@ def test_with_static_shapes_every_plan_is_the_cores(
     assert stats.cache_entries > 0
 
 
+@pytest.mark.slow
 def test_plans_while_tracing_equal_torchs(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2, 2, 2)
     rng = random.Random(0)

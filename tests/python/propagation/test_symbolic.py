@@ -182,6 +182,7 @@ def test_the_price_is_guarded_where_the_decision_turns(
     assert len(theirs.guards) > len(ours.guards)
 
 
+@pytest.mark.slow
 def test_sizes_that_grow_apart_are_compared_by_torchs_expressions(mesh_of: MeshOf) -> None:
     def question(mesh: DeviceMesh, symbols: Symbols) -> Arguments:
         m, n = symbols.backed("m", 512), symbols.backed("n", 300)
@@ -220,6 +221,7 @@ def test_equal_prices_fall_as_torchs_expressions_fall(
     assert ours.stands_wherever(theirs, grid(theirs.values, SIZES + LARGE))
 
 
+@pytest.mark.slow
 def test_uneven_sizes_do_not_recompile_for_a_price(mesh_of: MeshOf) -> None:
     question = mm(64, [S(0)] * 3, [S(1)] * 3)
     theirs, ours = both(aten.mm.default, mesh_of(4, 8), question)
@@ -227,6 +229,7 @@ def test_uneven_sizes_do_not_recompile_for_a_price(mesh_of: MeshOf) -> None:
     assert not any("Mod" in text for text in ours.guard_texts)
 
 
+@pytest.mark.slow
 def test_a_list_op_decides_each_symbolic_element(mesh_of: MeshOf) -> None:
     def question(mesh: DeviceMesh, symbols: Symbols) -> Arguments:
         rows = symbols.backed("rows", 64)

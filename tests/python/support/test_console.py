@@ -31,6 +31,15 @@ def test_a_notebook_gets_the_text_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table_lines(table((), [("a", "b")])) == ["  a  b"]
 
 
+@pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_a_terminal_that_is_claimed_wraps_nothing(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "1")
+    monkeypatch.setenv("TERM", "dumb")
+    assert table_lines(table((), [("a" * 200, "b")]), indent="") == ["a" * 200 + "  b"]
+
+
 def test_beyond_a_width_cells_are_wrapped() -> None:
     lines = table_lines(table((), [("a", "one two three")]), indent="", width=10)
     assert lines == ["a  one two", "   three"]

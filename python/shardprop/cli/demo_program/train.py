@@ -127,11 +127,12 @@ def train(settings: Settings, name: str, observe: Observer | None = None) -> Tra
             run.steps[-1].total = time.perf_counter() - start
             # This rank's own number, without the redistribution that `.item()` would decide on.
             run.losses.append((loss.to_local() if isinstance(loss, DTensor) else loss).item())
+            show(every=0.0)
     return run
 
 
 @contextmanager
-def _shown(run: Training, name: str, steps: int) -> Iterator[Callable[[], None]]:
+def _shown(run: Training, name: str, steps: int) -> Iterator[Callable[..., None]]:
     """A line on stderr with the steps, decisions and seconds of a run; stdout is for the result.
 
     It is redrawn when the block calls what it is given, and never by a thread of its own: a thread
@@ -158,7 +159,6 @@ def _shown(run: Training, name: str, steps: int) -> Iterator[Callable[[], None]]
                 progress.refresh()
 
         yield draw
-        draw(every=0.0)
 
 
 def run_on_fake_ranks(settings: Settings) -> Report:

@@ -5,6 +5,7 @@ Units everywhere: microseconds, bytes, and GB/s of 1e9 bytes a second.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -50,6 +51,10 @@ class Link:
         fixed = launch_us + hops(collective, ranks) * self.latency_us
         return LinearPrice(fixed, us_per_byte(self.bandwidth_gb_s))
 
+    def line(self, collective: str, ranks: int, launch_us: float) -> LinearPrice:
+        """Deprecated: `linear_price`."""
+        return _former_line(self, collective, ranks, launch_us)
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -66,6 +71,19 @@ class Measured:
     def linear_price(self, collective: str, ranks: int, launch_us: float) -> LinearPrice:
         """The price, which depends on neither the ranks nor the launch of others."""
         return LinearPrice(self.fixed_us, us_per_byte(self.bandwidth_gb_s))
+
+    def line(self, collective: str, ranks: int, launch_us: float) -> LinearPrice:
+        """Deprecated: `linear_price`."""
+        return _former_line(self, collective, ranks, launch_us)
+
+
+def _former_line(
+    speed: Link | Measured, collective: str, ranks: int, launch_us: float
+) -> LinearPrice:
+    name = type(speed).__name__
+    text = f"{name}.line is now linear_price; the former name goes with the next release."
+    warnings.warn(text, DeprecationWarning, stacklevel=3)
+    return speed.linear_price(collective, ranks, launch_us)
 
 
 @dataclass(frozen=True)

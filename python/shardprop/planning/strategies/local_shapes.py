@@ -40,7 +40,7 @@ def largest_shard(
 
 
 def _chunks(size: int, ranks: int) -> set[int]:
-    """Sizes that ``torch.chunk`` leaves the ranks with, all that are not 0."""
+    """Sizes that ``torch.chunk`` leaves the ranks with; that some are 0 makes no shard larger."""
     full = -(-size // ranks)
     return {full, size % full} if full else {0}
 

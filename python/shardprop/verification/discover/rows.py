@@ -26,7 +26,7 @@ Row = tuple[str, ...]
 # The cell of a tensor that the call does not have. An output that is None has "-".
 ABSENT = ""
 
-# Whoever has the value itself has an average, a maximum and a minimum of equal values as well.
+# A rank that has the value itself has an average, a maximum and a minimum of equal values as well.
 _FREE = frozenset({"P(avg)", "P(max)", "P(min)"})
 _SHARD = re.compile(r"S\((\d+)\)")
 _PARTIAL = re.compile(r"P\((\w+)\)")

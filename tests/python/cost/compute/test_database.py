@@ -87,5 +87,6 @@ def test_ops_of_the_database_have_a_price(pricing: _Pricing) -> None:
     assert len(pricing.priced) > 60
 
 
+@pytest.mark.slow
 def test_only_views_and_new_memory_are_free(pricing: _Pricing) -> None:
     assert pricing.free_and_new - ALLOCATING == set()

@@ -261,3 +261,11 @@ def test_a_saved_topology_is_read_back_the_same(tmp_path: Path) -> None:
 
 def test_a_topology_can_be_a_key() -> None:
     assert len({NODES_OF_4, load_topology(NODES_OF_4)}) == 1
+
+
+@pytest.mark.parametrize("speed", [Link(1.0, 10.0), Measured(4.0, 10.0)], ids=["link", "measured"])
+def test_a_price_is_found_under_its_former_name_for_one_release(speed: Link | Measured) -> None:
+    now = speed.linear_price("all_gather", 4, LAUNCH)
+    with pytest.warns(DeprecationWarning, match="is now linear_price") as warned:
+        assert speed.line("all_gather", 4, LAUNCH) == now
+    assert warned[0].filename == __file__

@@ -61,6 +61,7 @@ def test_an_empty_trace_is_a_document_and_a_text() -> None:
     assert str(nothing).startswith("shardprop trace: ")
 
 
+@pytest.mark.slow
 def test_a_step_under_dynamic_shapes_has_sizes_in_words(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2)
 

@@ -36,6 +36,7 @@ def test_the_optimum_of_100_problems_is_that_of_brute_force(block: int) -> None:
     assert 30 < sum(solved) < 100  # both kinds are met
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(2))
 def test_a_problem_that_was_stored_has_the_same_optimum(block: int) -> None:
     for seed in _seeds(block):

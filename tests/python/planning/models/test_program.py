@@ -29,6 +29,7 @@ def ops(program: Program, *, backward: bool) -> list[Any]:
     return [n.op for n in program.nodes if n.op is not None and n.backward is backward]
 
 
+@pytest.mark.slow
 def test_every_node_comes_after_what_it_reads() -> None:
     program = program_of(Transformer(layers=2), *_tokens())
     for node in program.nodes:
@@ -71,6 +72,7 @@ def test_a_parameter_under_two_names_is_one() -> None:
     assert "head.weight" not in program.parameters
 
 
+@pytest.mark.slow
 def test_ops_belong_to_the_module_that_calls_them() -> None:
     program = program_of(Transformer(layers=2), *_tokens())
     modules = {node.module for node in program.nodes if node.op is aten.mm.default}

@@ -48,6 +48,7 @@ def _(x: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shapes", "pattern"),
     [

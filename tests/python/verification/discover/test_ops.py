@@ -75,6 +75,7 @@ def test_the_rule_is_found(found: Discovery) -> None:
     assert not any(one.holds for one in found.differences if one.only_in != "discovered")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_rows_beyond_torch_are_partials(samples: Samples) -> None:
     """Of a scan torch passes no pending sum on, which is linear all the same."""

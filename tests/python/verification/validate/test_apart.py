@@ -36,6 +36,7 @@ def test_work_past_its_deadline_is_ended(monkeypatch: pytest.MonkeyPatch) -> Non
         apart(lambda: time.sleep(30), time.monotonic())
 
 
+@pytest.mark.slow
 def test_missing_rows_are_the_same_apart() -> None:
     op = torch.ops.aten.add.Tensor
     calls = [Call(op, (torch.randn(4, 6), torch.randn(6)))]

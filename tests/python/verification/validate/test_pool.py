@@ -30,6 +30,7 @@ def work(op: str) -> OpReport:
     return OpReport(op, calls=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_goes_wrong_is_reported_and_the_rest_is_done(jobs: int) -> None:
     good = [f"good {number}" for number in range(8)]

@@ -170,6 +170,7 @@ def test_a_script_fails_exactly_for_wrong_rows(case: Case, smallest: bool) -> No
         run(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_script_of_the_smallest_call_is_a_page(case: Case) -> None:
     found = witness(case)
