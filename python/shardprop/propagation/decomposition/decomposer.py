@@ -142,6 +142,9 @@ class Decomposer:
         template = template_of(schema)
         program, in_order = self._traced(schema.op, decomposition, template)
         asked = _Decomposed(schema.op, decomposition, template, program)
+        # What torch refuses has no answers of its cache to follow; the order in which it tries
+        # placements is that of a set, another one in each process.
+        in_order = in_order and not how.refused
         if in_order and (how.nested or _torch.are_we_tracing()):
             raise OrderMatters("calls whose decisions torch takes from its cache")
         if in_order or not _are_values(template.specs):
