@@ -21,6 +21,7 @@ from torch.distributed.tensor._ops import utils
 from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
+from shardprop import _torch
 from shardprop.propagation.decomposition import Declined, decomposer
 from shardprop.propagation.decomposition.extensions import _pieces
 from shardprop.propagation.decomposition.options import operand_options
@@ -28,6 +29,7 @@ from shardprop.propagation.decomposition.trace import trace
 from shardprop.propagation.propagator import current_policy
 from shardprop.propagation.route import decomposer as our_decomposer
 from shardprop.propagation.timing import watch_propagation
+from shardprop.rules import torch_registry
 
 from ..decomposed_calls import CALLS, Call, T
 from ..narrow import known
@@ -317,6 +319,29 @@ def test_a_program_is_tried_on_a_cut_with_a_smaller_last_piece(
     sizes: set[int], pieces: set[tuple[int, int]]
 ) -> None:
     assert _pieces(sizes) == pieces
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_what_torch_refuses_is_answered_alike_in_every_process(
+    mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch, backwards: bool
+) -> None:
+    """torch tries placements in the order of a set, which each process has its own of."""
+
+    def ordered(specs: Sequence[DTensorSpec]) -> list[list[Placement]]:
+        return [sorted(each, key=str, reverse=backwards) for each in operand_options(specs)]
+
+    monkeypatch.setattr(decomposer, "operand_options", ordered)
+    monkeypatch.setattr(our_decomposer, "beyond_torch", True)
+    mesh = mesh_of(2, 2)
+    matrix = spec_of(mesh, (1, 1), [R, P], dtype=torch.float64)
+    outs = {name: spec_of(mesh, (), [R, R], dtype=torch.float64) for name in ("sign", "logabsdet")}
+    schema = torch_registry.op_schema(torch.ops.aten.linalg_slogdet.out, (matrix,), outs)
+    with (
+        shardprop.enabled(),
+        _torch.as_dispatched(),
+        pytest.raises(NotImplementedError, match="linalg_slogdet"),
+    ):
+        _PROPAGATOR.propagate_op_sharding_non_cached(schema)
 
 
 # Asked once -------------------------------------------------------------------------------------

@@ -142,9 +142,10 @@ class Decomposer:
         template = template_of(schema)
         program, in_order = self._traced(schema.op, decomposition, template)
         asked = _Decomposed(schema.op, decomposition, template, program)
-        # What torch refuses has no answers of its cache to follow; the order in which it tries
-        # placements is that of a set, another one in each process.
-        in_order = in_order and not how.refused
+        # Where torch refuses the op there are no answers of its cache to follow; the order in which
+        # it tries placements is that of a set, another one in each process.
+        refused = how.refused or (how.factories and any(c.is_factory for c in program.calls))
+        in_order = in_order and not refused
         if in_order and (how.nested or _torch.are_we_tracing()):
             raise OrderMatters("calls whose decisions torch takes from its cache")
         if in_order or not _are_values(template.specs):
