@@ -18,6 +18,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 import shardprop
 from shardprop import _torch
 from shardprop.cli.coverage_table import Coverage, Decider, OpCoverage, coverage
+from shardprop.propagation.propagator import counters
 from shardprop.propagation.timing import watch_propagation
 from tests.python.parity import families  # noqa: F401  registers the builders
 from tests.python.parity.builders import builder_for
@@ -68,7 +69,7 @@ def decisions(op: str) -> Iterator[shardprop.Stats]:
         case = draw_op(rng, find_op(op))
         shardprop.reset_stats()
         if shardprop_decide(case).error is None:
-            yield shardprop.stats()
+            yield counters()
 
 
 BY_THE_CORE = [Decider.CORE_RULE, Decider.OWN_RULE, Decider.DECOMPOSITION]

@@ -7,9 +7,7 @@ on history.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 from torch.distributed.tensor import _redistribute
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
@@ -39,19 +37,10 @@ def torch_decide(case: Case) -> Outcome:
 
 
 def shardprop_decide(case: Case) -> Outcome:
-    """shardprop's answer; call it inside `shardprop_enabled()`."""
+    """shardprop's answer; call it while shardprop is enabled."""
     # Where shardprop leaves a decision to torch, it is torch's fresh answer that we compare.
     forget_history()
     return _decide(case, lambda schema: propagator().propagate_op_sharding_non_cached(schema))
-
-
-@contextlib.contextmanager
-def shardprop_enabled() -> Iterator[Any]:
-    """The shardprop module, enabled for a batch of cases."""
-    import shardprop
-
-    with shardprop.enabled():
-        yield shardprop
 
 
 def _decide(case: Case, propagate: Callable[[OpSchema], OutputSharding]) -> Outcome:

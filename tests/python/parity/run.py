@@ -17,11 +17,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+import shardprop
+
 from .cases import SAMPLES, Draw, case_at
 from .coverage import Coverage, coverage_of, draw_only, opinfos_without_calls, ops_without_calls
 from .known import KNOWN
 from .op_choice import UNREACHABLE
-from .oracle import shardprop_decide, shardprop_enabled, torch_decide
+from .oracle import shardprop_decide, torch_decide
 from .outcome import render
 from .registry import Rule
 from .runner import SUBJECTS, Report, Tally, compare, run_many
@@ -136,7 +138,7 @@ def _replay(console: Console, options: argparse.Namespace) -> int:
     console.print("torch\n" + render(theirs), markup=False)
     if options.subject == "torch":
         return 0
-    with shardprop_enabled():
+    with shardprop.enabled():
         ours = shardprop_decide(case)
     console.print("shardprop\n" + render(ours), markup=False)
     text = compare(case, theirs, ours)

@@ -8,17 +8,20 @@ import multiprocessing
 import shlex
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch._subclasses import FakeTensorMode
+
+import shardprop
+from shardprop import Stats
+from shardprop.propagation.propagator import counters
 
 from .case import Case
 from .cases import Draw, case_at
 from .known import excuse
-from .oracle import shardprop_decide, shardprop_enabled, torch_decide
+from .oracle import shardprop_decide, torch_decide
 from .outcome import Outcome, render
 from .processes import end_with_parent, environment
 from .recorded import Library, library, provide
@@ -92,11 +95,11 @@ def run_job(job: Job) -> Report:
     drawn = time.perf_counter()
     theirs = [torch_decide(case) for case in cases]
     asked = time.perf_counter()
-    with _subject(job.subject) as (decide, stats):
-        before = stats()
+    with _decider(job.subject) as decide:
+        before = counters()
         for case, expected in zip(cases, theirs, strict=True):
             ours = decide(case)
-            after = stats()
+            after = counters()
             _count(report, job, case, expected, ours, before, after)
             before = after
     # torch keeps the metadata of every fake call for good; 100,000 cases would take gigabytes.
@@ -184,25 +187,13 @@ def compare(case: Case, theirs: Outcome, ours: Outcome) -> str | None:
 
 
 @contextlib.contextmanager
-def _subject(subject: str) -> Iterator[tuple[Any, Any]]:
-    """The function that decides a case, and the one that reads the statistics."""
+def _decider(subject: str) -> Iterator[Callable[[Case], Outcome]]:
+    """The function that decides a case."""
     if subject == "torch":
-        yield torch_decide, lambda: _Stats(0, {}, {})
+        yield torch_decide
         return
-    with shardprop_enabled() as shardprop:
-        yield shardprop_decide, lambda: _read_stats(shardprop)
-
-
-@dataclass(frozen=True)
-class _Stats:
-    decisions: int
-    delegated: dict[str, int]
-    fallbacks: dict[str, int]
-
-
-def _read_stats(shardprop: Any) -> _Stats:
-    stats = shardprop.stats()
-    return _Stats(stats.decisions, dict(stats.delegated), dict(stats.fallbacks))
+    with shardprop.enabled():
+        yield shardprop_decide
 
 
 def _count(
@@ -211,8 +202,8 @@ def _count(
     case: Case,
     theirs: Outcome,
     ours: Outcome,
-    before: _Stats,
-    after: _Stats,
+    before: Stats,
+    after: Stats,
 ) -> None:
     delegated = Counter(after.delegated) - Counter(before.delegated)
     fallbacks = Counter(after.fallbacks) - Counter(before.fallbacks)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 import shardprop
+from shardprop.propagation.propagator import counters
 
 from .layouts import Kind
 from .redistribute_cases import Answer, Pair, hooked_answer, pair_at, shardprop_answer, torch_answer
@@ -47,9 +48,9 @@ def test_hooked_price_and_plan_equal_torch_and_come_from_the_core(asked: Asked) 
     theirs_of = {pair.name: theirs for pair, theirs in asked}
 
     def counted_answer(pair: Pair) -> Answer:
-        before = sum(shardprop.stats().price_fallbacks.values())
+        before = sum(counters().price_fallbacks.values())
         ours = hooked_answer(pair)
-        after = shardprop.stats().price_fallbacks
+        after = counters().price_fallbacks
         kinds = {pair.source.layout.kind, pair.target.layout.kind}
         if not (isinstance(theirs_of[pair.name].plan, str) or pair.huge or kinds & _OPAQUE):
             assert sum(after.values()) == before, f"{pair}: {after}"

@@ -26,7 +26,7 @@ from shardprop.propagation.decomposition import Declined, decomposer
 from shardprop.propagation.decomposition.extensions import _pieces
 from shardprop.propagation.decomposition.options import operand_options
 from shardprop.propagation.decomposition.trace import trace
-from shardprop.propagation.propagator import current_policy
+from shardprop.propagation.propagator import counters, current_policy
 from shardprop.propagation.route import decomposer as our_decomposer
 from shardprop.propagation.timing import watch_propagation
 from shardprop.rules import torch_registry
@@ -190,7 +190,7 @@ def test_decisions_are_torchs(call: Call, sizes: tuple[int, ...], mesh_of: MeshO
     shardprop.enable()
     assert decision(_PROPAGATOR.propagate_op_sharding_non_cached, schema) == expected
     if expected.error is None:
-        assert shardprop.stats().delegated.get("decomposition", 0) == 0
+        assert counters().delegated.get("decomposition", 0) == 0
 
 
 @pytest.mark.parametrize("seed", range(30))
