@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch.distributed.device_mesh import init_device_mesh
 
 from ...cost.calibration import Calibration, calibrate
@@ -18,6 +16,7 @@ from ...cost.topology import Group, Topology
 from ...redistribution.group_creation import create_groups
 from ...support.progress import progress
 from ...support.torch_advice import without_torch_advice
+from ..local_processes import run_ranks
 from .report import publish
 from .request import Request, is_under_torchrun
 
@@ -31,25 +30,12 @@ def run(request: Request) -> None:
         Exception: whatever a process raised.
     """
     if is_under_torchrun():
-        _run_rank(request, "env://", int(os.environ["RANK"]))
-        return
-    with tempfile.TemporaryDirectory(prefix="shardprop-calibrate-") as folder:
-        # torch documents spawn but gives it neither types nor a place in __all__.
-        mp.spawn(  # type: ignore[attr-defined, no-untyped-call]
-            _started, (request, folder), nprocs=request.ranks
-        )
+        _run_rank(int(os.environ["RANK"]), "env://", request)
+    else:
+        run_ranks(_run_rank, request.ranks, request)
 
 
-def _started(rank: int, request: Request, folder: str) -> None:
-    # The processes share the cores of one machine; more threads each would only fight.
-    torch.set_num_threads(1)
-    # The file rendezvous needs no free port; gloo still connects over the loopback device.
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    os.environ["LOCAL_RANK"] = str(rank)
-    _run_rank(request, f"file://{folder}/store", rank)
-
-
-def _run_rank(request: Request, init_method: str, rank: int) -> None:
+def _run_rank(rank: int, init_method: str, request: Request) -> None:
     if request.device == "cuda":
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     dist.init_process_group(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import tempfile
 import time
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from rich.console import Console
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
@@ -20,6 +18,7 @@ from torch.distributed.tensor import DTensor
 import shardprop
 
 from ...support.torch_advice import without_torch_advice
+from ..local_processes import run_ranks
 from .report import Report, stats_rows
 from .settings import Settings
 from .train import Trainer
@@ -40,11 +39,9 @@ def run_on_gloo(settings: Settings) -> Report:
         Console(stderr=True).status(f"training on {ranks} processes"),
         tempfile.TemporaryDirectory(prefix="shardprop-gloo-") as folder,
     ):
-        # torch documents spawn but gives it neither types nor a place in __all__.
-        mp.spawn(  # type: ignore[attr-defined, no-untyped-call]
-            _worker, (settings, folder), nprocs=ranks
-        )
-        found = json.loads((Path(folder) / "report.json").read_text())
+        file = Path(folder) / "report.json"
+        run_ranks(_worker, ranks, settings, file)
+        found = json.loads(file.read_text())
     loss_gap, gradient_gap = found["loss_difference"], found["gradient_difference"]
     equal = loss_gap <= TOLERANCE and gradient_gap <= TOLERANCE
     losses = ", ".join(f"{loss:.6f}" for loss in found["losses"])
@@ -67,16 +64,10 @@ def run_on_gloo(settings: Settings) -> Report:
     )
 
 
-def _worker(rank: int, settings: Settings, folder: str) -> None:
+def _worker(rank: int, init_method: str, settings: Settings, file: Path) -> None:
     """One rank: train sharded and alone side by side, agree on the differences, rank 0 reports."""
     start = time.perf_counter()
-    # The processes share the cores of one machine; more threads each would only fight.
-    torch.set_num_threads(1)
-    # The file rendezvous needs no free port; gloo still connects over the loopback device.
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=settings.ranks
-    )
+    dist.init_process_group("gloo", init_method=init_method, rank=rank, world_size=settings.ranks)
     mesh = init_device_mesh("cpu", settings.mesh, mesh_dim_names=settings.names)
     with shardprop.enabled(), without_torch_advice():
         shardprop.reset_stats()
@@ -98,7 +89,7 @@ def _worker(rank: int, settings: Settings, folder: str) -> None:
             **{name: getattr(stats, name) for name in counted},
             "seconds": time.perf_counter() - start,  # of rank 0, start of the processes excluded
         }
-        (Path(folder) / "report.json").write_text(json.dumps(found))
+        file.write_text(json.dumps(found))
 
 
 def _compare_steps(
