@@ -31,10 +31,10 @@ void refuse_odd_absences(const RowTable& table, const Problem& problem, bool ass
   for (int p = 0; p < table.outputs; ++p) {
     int absences = 0;
     for (int r = 0; r < table.rows(); ++r) absences += table.at(r, p).kind == Kind::kAbsent;
-    if (absences > 0 && table.outputs == 1) throw Unsupported("rule whose only output is absent");
+    if (absences > 0 && table.outputs == 1) unsupported("rule whose only output is absent");
     if (absences == 0 || absences == table.rows()) continue;
     if (problem.in_place || !problem.fixed.empty() || (asserts && problem.mesh.ndim > 1)) {
-      throw Unsupported("rule whose output is absent in some rows only");
+      unsupported("rule whose output is absent in some rows only");
     }
   }
 }
@@ -87,7 +87,7 @@ BoundProblem::BoundProblem(const Arguments& asked) {
   problem_.force_graph = asked.options & kForceGraph;
   problem_.dialect = environment().dialect;
   const bool symbolic = decode_operands(asked);
-  if (problem_.operands.empty()) throw Unsupported("op without tensor operands");
+  if (problem_.operands.empty()) unsupported("op without tensor operands");
   if (asked.positional < 0 || asked.positional > static_cast<int>(problem_.operands.size())) {
     throw std::invalid_argument("Expected at most as many positional operands as operands.");
   }
@@ -102,7 +102,7 @@ BoundProblem::BoundProblem(const Arguments& asked) {
     };
   }
   has_history_ = depends_on_history(problem_);
-  if (has_history_ && symbolic) throw Unsupported("symbolic shape in a graph plan");
+  if (has_history_ && symbolic) unsupported("symbolic shape in a graph plan");
   // Only then does it matter, and torch takes microseconds to say.
   if (has_history_) problem_.fresh_planners = asked.ask_tracing().cast<bool>();
   if (symbolic) {
@@ -156,14 +156,14 @@ bool BoundProblem::decode_operands(const Arguments& asked) {
     if (!decoded.mesh.is(device_mesh) && !decoded.mesh.equal(device_mesh)) {
       const bool by_right = std::find(pinned.begin(), pinned.end(), index) != pinned.end();
       if (by_right && !all_replicate(operand.layout)) {
-        throw Unsupported("operand on another mesh that is not replicated");
+        unsupported("operand on another mesh that is not replicated");
       }
       operand.where = by_right ? Operand::Where::kPinned : Operand::Where::kForeign;
     }
     if (operand.where != Operand::Where::kHere) {
       operand.layout.ndim = problem_.mesh.ndim;  // never compared with a wanted placement
     } else if (operand.layout.ndim != problem_.mesh.ndim) {
-      throw Unsupported("operand with another number of placements than mesh dims");
+      unsupported("operand with another number of placements than mesh dims");
     }
     // torch takes the flag of the first operand that holds strided shards for all its strategies.
     const bool strided = has_strided(operand.layout);
@@ -198,8 +198,7 @@ void BoundProblem::decode_fixed(const Arguments& asked) {
       throw std::invalid_argument("Expected the position of an output or operand.");
     }
     const Layout layout = decoder_.spec(spec, Sizes::kSymbolic).layout;
-    if (layout.ndim != problem_.mesh.ndim)
-      throw Unsupported("tensor that cannot move on another mesh");
+    if (layout.ndim != problem_.mesh.ndim) unsupported("tensor that cannot move on another mesh");
     problem_.fixed.push_back({position, layout});
   }
 }
@@ -223,7 +222,7 @@ void BoundProblem::decode_table(const Arguments& asked, bool symbolic) {
   expansion_ = fill_placeholders(table, kinds);
   problem_.table = std::move(expansion_.table);
   if (problem_.table.constraints.empty()) return;
-  if (symbolic) throw Unsupported("rule that asks something of sizes that are expressions");
+  if (symbolic) unsupported("rule that asks something of sizes that are expressions");
   decode_output_shapes(asked.output_shapes);
 }
 
@@ -241,11 +240,11 @@ void BoundProblem::decode_output_shapes(py::handle ask) {
     }
     if (dims == 0) continue;
     if (static_cast<std::size_t>(p) >= shapes.size() || !PyTuple_Check(shapes[p].ptr())) {
-      throw Unsupported("rule that asks something of an output of unknown size");
+      unsupported("rule that asks something of an output of unknown size");
     }
     for (const py::handle size : shapes[p]) {
       if (!PyLong_CheckExact(size.ptr())) {
-        throw Unsupported("rule that asks something of sizes that are expressions");
+        unsupported("rule that asks something of sizes that are expressions");
       }
       problem_.output_shapes[p].push_back(size.cast<std::int64_t>());
     }

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 namespace shardprop::bindings {
+
+[[gnu::noinline, gnu::cold]] void unsupported(const char* reason) { throw Unsupported(reason); }
+
 namespace {
 
 py::object restore(py::handle spec, Placement wanted, Decoder& decoder) {
@@ -44,11 +47,11 @@ py::object attribute(py::handle object, const py::object& name) {
 }
 
 std::int64_t integer(py::handle object, const char* otherwise) {
-  if (!PyLong_CheckExact(object.ptr())) throw Unsupported(otherwise);
+  if (!PyLong_CheckExact(object.ptr())) unsupported(otherwise);
   const long long value = PyLong_AsLongLong(object.ptr());
   if (value == -1 && PyErr_Occurred() != nullptr) {
     PyErr_Clear();
-    throw Unsupported("integer beyond 64 bits");
+    unsupported("integer beyond 64 bits");
   }
   return value;
 }
@@ -56,7 +59,7 @@ std::int64_t integer(py::handle object, const char* otherwise) {
 std::uint8_t tensor_dim(py::handle object) {
   const auto dim = integer(attribute(object, names().dim), "shard dim that is no int");
   // The limit is that of the graph planner's alphabet (32 placements), with room for partials.
-  if (dim < 0 || dim > 20) throw Unsupported("shard dim that is negative or above 20");
+  if (dim < 0 || dim > 20) unsupported("shard dim that is negative or above 20");
   return static_cast<std::uint8_t>(dim);
 }
 
@@ -71,7 +74,7 @@ bool is_instance(py::handle object, const py::object& type) {
 }
 
 py::tuple as_tuple(py::handle object, const char* otherwise) {
-  if (!PyTuple_Check(object.ptr())) throw Unsupported(otherwise);
+  if (!PyTuple_Check(object.ptr())) unsupported(otherwise);
   return py::reinterpret_borrow<py::tuple>(object);
 }
 
@@ -103,7 +106,7 @@ void configure(py::dict types, py::object read_size, bool zero_fill_partial, boo
 
 std::uint16_t Decoder::reduce_op(py::handle partial) {
   const py::object op = attribute(partial, names().reduce_op);
-  if (!PyUnicode_Check(op.ptr())) throw Unsupported("reduce op that is no string");
+  if (!PyUnicode_Check(op.ptr())) unsupported("reduce op that is no string");
   for (std::size_t i = 0; i < kReduceOpNames.size(); ++i) {
     if (PyUnicode_CompareWithASCIIString(op.ptr(), kReduceOpNames[i]) == 0) {
       return static_cast<std::uint16_t>(i);
@@ -150,14 +153,14 @@ Placement Decoder::placement(py::handle object) {
   if (is_type(object, env.partial_type)) return partial(reduce_op(object));
   if (is_type(object, env.strided_shard_type)) {
     const auto factor = integer(attribute(object, names().split_factor), "symbolic split factor");
-    if (factor < 1 || factor > 0xffffffffLL) throw Unsupported("split factor below 1");
+    if (factor < 1 || factor > 0xffffffffLL) unsupported("split factor below 1");
     return strided_shard(tensor_dim(object), static_cast<std::uint32_t>(factor));
   }
   // A subclass may have changed what is_shard() and its like answer, except that of Partial, which
   // torch itself subclasses (_MaskPartial) and treats as a partial that equals only itself.
   if (is_instance(object, env.shard_type) || is_instance(object, env.replicate_type) ||
       is_instance(object, env.strided_shard_type)) {
-    throw Unsupported("subclass of a placement");
+    unsupported("subclass of a placement");
   }
   if (is_instance(object, env.partial_type)) {
     const auto type =
@@ -168,7 +171,7 @@ Placement Decoder::placement(py::handle object) {
     if (found == partial_classes_.end()) partial_classes_.push_back(type);
     return masked_partial(reduce_op(object), class_id, identity(object));
   }
-  if (!is_instance(object, env.placement_base)) throw Unsupported("object that is no placement");
+  if (!is_instance(object, env.placement_base)) unsupported("object that is no placement");
   return opaque(identity(object));
 }
 
@@ -180,21 +183,21 @@ Placement Decoder::cell(py::handle object, Constraint& constraint) {
                         is_type(object, env.partial_type);
   if (is_plain || !is_instance(object, env.placeholder_type)) return placement(object);
   if (!PyObject_HasAttr(object.ptr(), names().even.ptr())) {
-    throw Unsupported("subclass of a placeholder");
+    unsupported("subclass of a placeholder");
   }
   constraint.even = PyObject_IsTrue(attribute(object, names().even).ptr()) == 1;
   constraint.least = integer(attribute(object, names().min_local), "min_local that is no int");
   constraint.multiple =
       integer(attribute(object, names().multiple_of), "multiple_of that is no int");
   if (constraint.least < 0 || constraint.multiple < 1)
-    throw Unsupported("placeholder that asks for less than 0");
+    unsupported("placeholder that asks for less than 0");
   return placeholder(tensor_dim(object));
 }
 
 Layout Decoder::layout(py::handle placements, py::handle shard_order) {
   const py::tuple items = as_tuple(placements, "placements that are no tuple");
   if (items.size() > static_cast<std::size_t>(kMaxMeshDims)) {
-    throw Unsupported("mesh of more than 8 dims");
+    unsupported("mesh of more than 8 dims");
   }
   std::array<Placement, kMaxMeshDims> cells;
   for (std::size_t m = 0; m < items.size(); ++m) {
@@ -211,21 +214,21 @@ Layout Decoder::layout(py::handle placements, py::handle shard_order) {
     for (std::size_t i = 0; i < mesh_dims.size(); ++i, ++placed) {
       const auto m = integer(mesh_dims[i], "symbolic shard order");
       if (m < 0 || m >= layout.ndim || !cells[m].is_shard_like() || cells[m].dim != dim) {
-        throw Unsupported("shard order that does not fit the placements");
+        unsupported("shard order that does not fit the placements");
       }
       layout.position[m] = static_cast<std::uint8_t>(i);
     }
   }
   const auto shards =
       std::count_if(span.begin(), span.end(), [](Placement p) { return p.is_shard_like(); });
-  if (placed != shards) throw Unsupported("shard order that does not fit the placements");
+  if (placed != shards) unsupported("shard order that does not fit the placements");
   return layout;
 }
 
 DecodedSpec Decoder::spec(py::handle object, Sizes sizes) {
   DecodedSpec spec;
   const py::object meta = attribute(object, names().tensor_meta);
-  if (meta.is_none()) throw Unsupported("operand without tensor metadata");
+  if (meta.is_none()) unsupported("operand without tensor metadata");
   const py::object placements = attribute(object, names().placements);
   const py::object order = attribute(object, names().shard_order);
   const py::object mesh = attribute(object, names().mesh);
@@ -235,7 +238,7 @@ DecodedSpec Decoder::spec(py::handle object, Sizes sizes) {
   spec.strided_is_order = is_order.is(py::handle(Py_True));
   spec.layout = layout(placements, order);
   if (spec.strided_is_order && spec.layout.ordered) {
-    throw Unsupported("strided shards that stand for an order beside a shard order");
+    unsupported("strided shards that stand for an order beside a shard order");
   }
   const py::tuple fields = as_tuple(meta, "tensor metadata that is no tuple");
   shape(fields[0], spec, sizes);
@@ -244,21 +247,21 @@ DecodedSpec Decoder::spec(py::handle object, Sizes sizes) {
   spec.info.itemsize = integer(attribute(fields[2], names().itemsize), "itemsize that is no int");
   // Up to here torch's integer arithmetic and doubles agree to the bit.
   if (elements * static_cast<double>(spec.info.itemsize) >= 9007199254740992.0) {
-    throw Unsupported("tensor of 2**53 bytes or more");
+    unsupported("tensor of 2**53 bytes or more");
   }
   return spec;
 }
 
 void Decoder::shape(py::handle sizes_of, DecodedSpec& spec, Sizes sizes) {
   const py::tuple shape = as_tuple(sizes_of, "shape that is no tuple");
-  if (shape.size() > kMaxTensorDims) throw Unsupported("tensor of more than 20 dims");
+  if (shape.size() > kMaxTensorDims) unsupported("tensor of more than 20 dims");
   std::vector<std::string> symbols;
   for (const py::handle size : shape) {
     if (PyLong_CheckExact(size.ptr())) {
       spec.info.shape.push_back(integer(size, "size beyond 64 bits"));
       continue;
     }
-    if (sizes == Sizes::kInts) throw Unsupported("symbolic shape");
+    if (sizes == Sizes::kInts) unsupported("symbolic shape");
     const auto [now, text] =
         environment().read_size(size).cast<std::pair<std::int64_t, std::string>>();
     spec.info.symbolic |= 1u << spec.info.shape.size();
@@ -271,7 +274,7 @@ void Decoder::shape(py::handle sizes_of, DecodedSpec& spec, Sizes sizes) {
 
 std::string Decoder::spec_key(py::handle object, bool by_address) {
   const DecodedSpec spec = this->spec(object, by_address ? Sizes::kSymbolic : Sizes::kInts);
-  if (!extra_ops_.empty()) throw Unsupported("unknown reduce op in a key");
+  if (!extra_ops_.empty()) unsupported("unknown reduce op in a key");
   if (!opaque_.empty() && !by_address) return {};
   std::string key;
   const auto add = [&key](auto value) {
@@ -291,7 +294,7 @@ std::string Decoder::spec_key(py::handle object, bool by_address) {
   for (const py::handle list : {fields[0], fields[1]}) {
     for (const py::handle size : as_tuple(list, "shape or stride that is no tuple")) {
       const bool is_int = PyLong_CheckExact(size.ptr());
-      if (!is_int && !by_address) throw Unsupported("symbolic stride");
+      if (!is_int && !by_address) unsupported("symbolic stride");
       add(is_int);
       if (is_int) {
         add(integer(size, "size beyond 64 bits"));
@@ -328,7 +331,7 @@ DecodedRule decode_rule(Decoder& decoder, py::handle rows, int outputs, int inpu
     }
     ++index;
   }
-  if (index >= 65535) throw Unsupported("rule of 65535 rows or more");
+  if (index >= 65535) unsupported("rule of 65535 rows or more");
   return rule;
 }
 
@@ -345,7 +348,7 @@ py::object filled_object(Placement filled) {
 Mesh decode_mesh(py::handle sizes, py::handle bandwidth, py::handle latency) {
   const auto ndim = py::len(sizes);
   if (ndim < 1 || ndim > static_cast<std::size_t>(kMaxMeshDims)) {
-    throw Unsupported(ndim < 1 ? "mesh without dims" : "mesh of more than 8 dims");
+    unsupported(ndim < 1 ? "mesh without dims" : "mesh of more than 8 dims");
   }
   Mesh mesh;
   mesh.ndim = static_cast<int>(ndim);
@@ -353,7 +356,7 @@ Mesh decode_mesh(py::handle sizes, py::handle bandwidth, py::handle latency) {
     mesh.size[m] = sizes[py::int_(m)].cast<std::int64_t>();
     mesh.bandwidth[m] = bandwidth[py::int_(m)].cast<double>();
     mesh.latency[m] = latency[py::int_(m)].cast<double>();
-    if (mesh.size[m] < 1) throw Unsupported("mesh dim of size 0");
+    if (mesh.size[m] < 1) unsupported("mesh dim of size 0");
     if (!(mesh.bandwidth[m] > 0) || !(mesh.latency[m] >= 0)) {
       throw std::invalid_argument(
           "Expected a positive bandwidth and a latency of 0 or more on mesh dim " +

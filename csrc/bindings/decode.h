@@ -26,6 +26,9 @@ struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Throws it, in a tenth of the code that a `throw` takes at each of fifty places.
+[[noreturn]] void unsupported(const char* reason);
+
 // What the program told us about torch and Python: set once, then read only.
 struct Environment {
   py::object replicate_type, shard_type, strided_shard_type, partial_type, placeholder_type;

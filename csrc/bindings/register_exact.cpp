@@ -34,7 +34,7 @@ std::unique_ptr<BoundCostModel> make_cost_model(const std::vector<std::int64_t>&
                                                 double kernel_us, double memory_us_per_byte,
                                                 bool all_to_all_gathers, py::object callback) {
   if (sizes.empty() || sizes.size() > kMaxMeshDims) {
-    throw Unsupported("mesh with no dims, or more than 8");
+    unsupported("mesh with no dims, or more than 8");
   }
   auto bound = std::make_unique<BoundCostModel>();
   CostModel& model = bound->model;
@@ -188,10 +188,10 @@ std::vector<PricedOutput> decode_outputs(const Decoder& known, py::handle output
 
 py::tuple decide_bound(const BoundCostModel& model, double memory_limit, double output_weight,
                        py::handle outputs, const BoundProblem& bound) {
-  if (bound.is_symbolic()) throw Unsupported("symbolic shape under policy optimal");
+  if (bound.is_symbolic()) unsupported("symbolic shape under policy optimal");
   const Problem& problem = bound.problem();
   if (problem.mesh.ndim != model.model.ndim) {
-    throw Unsupported("cost model of another mesh");
+    unsupported("cost model of another mesh");
   }
   ExactTerms terms{model.model, memory_limit, &model.cache, output_weight, {}};
   if (output_weight != 0.0) terms.outputs = decode_outputs(bound.decoder(), outputs);

@@ -89,7 +89,7 @@ class CallReader {
       int overflow = 0;
       const long long value = PyLong_AsLongLongAndOverflow(plain.ptr(), &overflow);
       if (value == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-      if (overflow != 0 || value < 0) throw Unsupported("size that is negative or above 64 bits");
+      if (overflow != 0 || value < 0) unsupported("size that is negative or above 64 bits");
       return value;
     }
     const auto text = environment().read_size(object).cast<std::pair<std::int64_t, std::string>>();
@@ -162,7 +162,7 @@ class BoundPattern {
     try {
       return make(pattern_, call);
     } catch (const NeedsSize&) {
-      throw Unsupported("notation on a symbolic size");
+      unsupported("notation on a symbolic size");
     }
   }
 

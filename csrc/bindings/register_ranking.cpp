@@ -68,7 +68,7 @@ py::list table_of(const BoundProblem& bound) {
 }
 
 py::tuple rank_bound(std::size_t limit, const BoundProblem& bound) {
-  if (bound.is_symbolic()) throw Unsupported("symbolic shape");
+  if (bound.is_symbolic()) unsupported("symbolic shape");
   const Ranking ranking = rank(bound.problem(), limit);
   return py::make_tuple(static_cast<int>(ranking.verdict), as_python(ranking.best, bound),
                         ranking.valid, ranking.considered, as_python(ranking.refused),

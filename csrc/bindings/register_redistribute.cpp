@@ -19,7 +19,7 @@ void refuse_shards_beyond(const DecodedSpec& spec) {
   for (int m = 0; m < spec.layout.ndim; ++m) {
     const Placement p = spec.layout.placements[m];
     if (p.is_shard_like() && p.dim >= spec.info.shape.size()) {
-      throw Unsupported("shard dim beyond the tensor's");
+      unsupported("shard dim beyond the tensor's");
     }
   }
 }
@@ -28,7 +28,7 @@ void refuse_shards_beyond(const DecodedSpec& spec) {
 template <typename Shape>
 py::tuple plan_at(std::span<const std::int64_t> coordinates, const BoundMesh& mesh, py::handle src,
                   py::handle dst, bool force_graph, Shape&& shape) {
-  if (!mesh.member) throw Unsupported("rank outside the mesh");
+  if (!mesh.member) unsupported("rank outside the mesh");
   Decoder decoder;
   const DecodedSpec from = decoder.spec(src), to = decoder.spec(dst);
   refuse_shards_beyond(from);
@@ -144,7 +144,7 @@ class History {
   GraphPlanner& planner(const BoundMesh& mesh, const DecodedSpec& from, const Decoder& decoder) {
     const auto hashes = decoder.op_hashes();
     if (hashes.size() != environment().reduce_op_hashes.size()) {
-      throw Unsupported("reduce op unknown to torch in a planned redistribution");
+      unsupported("reduce op unknown to torch in a planned redistribution");
     }
     for (const auto& known : planners_) {
       if (known.mesh == &mesh && known.meta.equal(from.tensor_meta)) return *known.planner;

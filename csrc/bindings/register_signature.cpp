@@ -39,7 +39,7 @@ class Signature {
     } else if (is_singleton(item)) {
       tag('O', visible_), put(object, visible_);
     } else {
-      throw Unsupported("argument that is no key");
+      unsupported("argument that is no key");
     }
   }
 
@@ -68,7 +68,7 @@ class Signature {
   static std::int64_t number(PyObject* object) {
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (overflow != 0) throw Unsupported("integer beyond 64 bits");
+    if (overflow != 0) unsupported("integer beyond 64 bits");
     return value;
   }
 
@@ -100,10 +100,10 @@ class Signature {
     put(spec.info.shape.size(), visible_);
     for (const std::int64_t size : spec.info.shape) put(size, sizes_);
     const py::handle strides = PyTuple_GET_ITEM(meta.ptr(), 1);
-    if (!PyTuple_Check(strides.ptr())) throw Unsupported("stride that is no tuple");
+    if (!PyTuple_Check(strides.ptr())) unsupported("stride that is no tuple");
     put(PyTuple_GET_SIZE(strides.ptr()), visible_);
     for (const py::handle stride : strides) {
-      if (!PyLong_CheckExact(stride.ptr())) throw Unsupported("symbolic stride");
+      if (!PyLong_CheckExact(stride.ptr())) unsupported("symbolic stride");
       put(number(stride.ptr()), sizes_);
     }
     put(spec.mesh.ptr(), layouts_);
@@ -112,7 +112,7 @@ class Signature {
       const Placement placement = spec.layout.placements[m];
       const bool is_known = !placement.is_partial() || placement.value < kFirstUnknownOp;
       if (placement.identity != 0 || placement.kind == Kind::kOpaque || !is_known) {
-        throw Unsupported("placement that is no key");
+        unsupported("placement that is no key");
       }
       put(placement.bits(), layouts_);
       put(spec.layout.position[m], layouts_);

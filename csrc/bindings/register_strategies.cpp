@@ -44,7 +44,7 @@ py::tuple layout_of(const StrategyTable::Example& example, const BoundProblem& b
 py::tuple table_of(const std::vector<std::pair<int, int>>& written, py::handle producers,
                    const BoundProblem& bound) {
   const Problem& problem = bound.problem();
-  if (bound.is_symbolic()) throw Unsupported("symbolic shape");
+  if (bound.is_symbolic()) unsupported("symbolic shape");
   StrategyTerms terms;
   for (const auto& [output, operand] : written) {
     if (output < 0 || output >= problem.table.outputs || operand < 0 ||
@@ -61,7 +61,7 @@ py::tuple table_of(const std::vector<std::pair<int, int>>& written, py::handle p
     throw std::invalid_argument("Expected layouts of each operand.");
   }
   const StrategyTable table = strategy_table(problem, terms);
-  if (table.too_large) throw Unsupported("more than a million strategies");
+  if (table.too_large) unsupported("more than a million strategies");
   const auto width = static_cast<py::ssize_t>(problem.table.width());
   py::array_t<std::int32_t> numbers({static_cast<py::ssize_t>(table.strategies), width});
   std::copy(table.layouts.begin(), table.layouts.end(), numbers.mutable_data());

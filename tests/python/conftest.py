@@ -16,6 +16,12 @@ WORLD_SIZE = 64
 os.environ.pop("COLUMNS", None)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first: at the end no worker waits long for the others."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def process_group() -> Iterator[None]:
     from torch.testing._internal.distributed.fake_pg import FakeStore

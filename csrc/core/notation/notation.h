@@ -19,7 +19,7 @@ namespace shardprop {
 
 // A rule that cannot be read, or that does not fit the call it is asked about.
 struct NotationError : std::invalid_argument {
-  explicit NotationError(const std::string& message) : std::invalid_argument(message) {}
+  using std::invalid_argument::invalid_argument;
   NotationError(const std::string& message, std::size_t character)
       : std::invalid_argument(message), position(character) {}
 
