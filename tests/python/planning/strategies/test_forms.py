@@ -14,7 +14,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry
 from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
-from shardprop import ShardpropError
+from shardprop import ShardingPlaceholder, ShardpropError
 
 from .oracle import meta_of
 
@@ -39,6 +39,16 @@ def test_a_list_op_has_the_strategies_of_its_first_element_and_of_each(mesh_of: 
     assert [len(each) for each in found.elements] == [len(each) for each in alone]
     assert len(found) == len(alone[0]) != len(alone[1])
     assert found.operand_metas == alone[0].operand_metas
+
+
+def test_a_list_of_numbers_goes_with_the_tensors(mesh_of: Any) -> None:
+    metas = [meta_of(shape) for shape in ((8, 8), (4, 8, 2))]
+    add, mesh = aten._foreach_add, mesh_of(2, 4)
+    one_each = shardprop.strategies(add.ScalarList, (metas, [1.0, 2.0]), mesh=mesh)
+    one_for_all = shardprop.strategies(add.Scalar, (metas, 1.0), mesh=mesh)
+    alone = [{*shardprop.strategies(aten.add.Tensor, (meta, 1.0), mesh=mesh)} for meta in metas]
+    assert [{*each} for each in one_each.elements] == alone
+    assert [{*each} for each in one_for_all.elements] == alone
 
 
 def test_forms_of_tensors(mesh_of: Any) -> None:
@@ -190,6 +200,25 @@ def test_table_refuses_what_is_no_placement() -> None:
     assert table.id([_StridedShard(0, split_factor=2)]) == table.id(
         (_StridedShard(0, split_factor=2),)
     )
+
+
+def test_what_is_written_and_not_returned_needs_no_output(mesh_of: Any) -> None:
+    """The output of such an op goes by no argument that is not given."""
+    meta, mesh = meta_of((8, 6)), mesh_of(4)
+    with torch.library._scoped_library("shardprop_forms", "DEF") as library:
+        library.define("mark(Tensor x, *, Tensor(a!)? seen=None) -> Tensor")
+        library.define("note(Tensor x, *, Tensor(a!) seen) -> ()")
+        library.impl("mark", lambda x, seen=None: x + 1, "CompositeExplicitAutograd")
+        library.impl("note", lambda x, seen: None, "CompositeExplicitAutograd")
+        mark, note = (getattr(torch.ops.shardprop_forms, name).default for name in ("mark", "note"))
+        with shardprop.temporary_rules():
+            shardprop.register_single_dim_rule([mark, note])(
+                lambda op, args, kwargs: [[ShardingPlaceholder(0)] * 2]
+            )
+            marked = shardprop.strategies(mark, (meta,), mesh=mesh)
+            noted = shardprop.strategies(note, (meta,), {"seen": meta}, mesh=mesh)
+    assert {*marked} == {((layout,), (layout,)) for layout in ((R,), (S(0),))}
+    assert {*noted} == {((), (layout, layout)) for layout in ((R,), (S(0),))}
 
 
 def test_an_output_that_a_call_leaves_out_has_no_layout(mesh_of: Any) -> None:
