@@ -40,5 +40,7 @@ def test_steps_that_end_in_another_shard_order_are_refused(mesh_of: MeshOf) -> N
 def test_a_step_that_moves_wrong_data_is_named(mesh_of: MeshOf) -> None:
     """The outer of two cuts of a tensor dim cannot be undone before the inner one."""
     cut, whole = (spec_of(mesh_of(2, 2), (8, 8), at) for at in ((S(0), S(0)), (R, R)))
-    with pytest.raises(ShardpropError, match=r"move the right data, got one to R on mesh dims \(0,"):
+    with pytest.raises(
+        ShardpropError, match=r"move the right data, got one to R on mesh dims \(0,"
+    ):
         planner().priced(cut, whole, [((0,), R), ((1,), R)])

@@ -1,0 +1,48 @@
+"""Rows of ops that have no rule, from the calls that their decompositions make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import Placement
+
+from shardprop.propagation.propagator import current_policy
+from shardprop.propagation.route import decomposer
+from shardprop.rules import torch_registry
+
+from ...specs import P, R, S, spec_of
+
+aten = torch.ops.aten
+Row = Sequence[Placement]
+
+# Op, the shapes of its operands, and its rows where these are cut along their first dim: the
+# output, then the operands.
+ROWS: dict[str, tuple[Any, list[tuple[int, ...]], list[Row]]] = {
+    "in place": (aten.hardswish_.default, [(8, 4)], [[S(0), S(0)], [S(1), S(1)], [R, R]]),
+    "a weight per column": (
+        aten._prelu_kernel.default,
+        [(8, 4), (4,)],
+        [[S(0), S(0), R], [S(1), S(1), S(0)], [R, R, R]],
+    ),
+    "a product that sums": (
+        aten.mv.default,
+        [(8, 4), (4,)],
+        [[S(0), S(0), R], [P, S(1), S(0)], [R, R, R]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_are_those_of_what_the_op_computes(
+    name: str, mesh_of: Callable[..., DeviceMesh]
+) -> None:
+    op, shapes, rows = ROWS[name]
+    assert not torch_registry.has_rule(op)
+    specs = tuple(spec_of(mesh_of(4), shape, [S(0)]) for shape in shapes)
+    found = decomposer.rows(torch_registry.op_schema(op, specs, {}), current_policy())
+    assert {*map(tuple, found.rows)} == {*map(tuple, rows)}
+    assert not found.refused_by_torch
