@@ -6,9 +6,14 @@ from collections.abc import Callable
 
 import pytest
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import Placement
+from torch.distributed.tensor._redistribute import use_min_cost_redistribution_plan
 
-from shardprop.model.symbolic_guards import SymbolicSizes
+import shardprop
+from shardprop import _core
+from shardprop.model.symbolic_guards import SymbolicSizes, symbolic_cost
 
+from .. import specs
 from ..specs import R, S
 from ..symbolic import Symbols, spec_of
 
@@ -45,3 +50,21 @@ def test_a_product_of_sizes_that_only_the_data_tell_is_not_guarded(mesh_of: Mesh
     before = len(symbols.env.guards)
     SymbolicSizes([spec], None).keep_product(0, 1, 2)
     assert len(symbols.env.guards) == before
+
+
+def test_a_price_of_sizes_that_are_expressions_holds_for_their_values(mesh_of: MeshOf) -> None:
+    mesh, symbols = mesh_of(4), Symbols()
+    ends: list[list[Placement]] = [[S(0)], [R]]
+    with symbols.mode:
+        size = symbols.backed("size", 64)
+        price = symbolic_cost(*(spec_of(mesh, (size, 8), placements) for placements in ends))
+    fixed = (specs.spec_of(mesh, (64, 8), placements) for placements in ends)
+    assert float(price) == shardprop.redistribute_cost(*fixed)
+
+
+def test_a_plan_on_torchs_graph_has_no_price_as_an_expression(mesh_of: MeshOf) -> None:
+    mesh, symbols = mesh_of(4), Symbols()
+    with symbols.mode, use_min_cost_redistribution_plan(True):
+        size = symbols.backed("size", 64)
+        with pytest.raises(_core.Unsupported, match="symbolic shape in a graph plan"):
+            symbolic_cost(*(spec_of(mesh, (size, 8), [placement]) for placement in (S(0), R)))

@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import pytest
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import Partial
 from torch.distributed.tensor._collective_utils import redistribute_cost
 
 import shardprop
 from shardprop import _core
 from shardprop.redistribution import torch_plans
 
-from ..specs import R, S
+from .. import specs
+from ..specs import SS, R, S
 from ..symbolic import Symbols, spec_of
 
 
@@ -36,3 +38,12 @@ def test_a_symbolic_price_that_we_have_not_is_left_to_torch_and_counted(
     ):
         shardprop.redistribute_cost(*ends)
     assert shardprop.stats().price_fallbacks["test reason"] == 1
+
+
+def test_where_torch_finds_no_path_its_error_is_ours(mesh_of: Callable[..., DeviceMesh]) -> None:
+    mesh = mesh_of(2, 2)
+    view = specs.spec_of(mesh, (8, 8), (R, SS(0, 2)), strided_is_order=False)
+    mixed = specs.spec_of(mesh, (8, 8), (Partial("max"), Partial("product")))
+    for cost in (redistribute_cost, shardprop.redistribute_cost):
+        with pytest.raises(AssertionError, match=r"No path found from src_state R_S\(0, 2\)"):
+            cost(view, mixed)

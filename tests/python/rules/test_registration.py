@@ -22,7 +22,7 @@ from shardprop.rules import torch_registry
 
 from ..custom_ops import elementwise, joining, ops, scale_into, step, step_, step_out
 from ..narrow import known
-from ..specs import P, R, S, spec_of
+from ..specs import P, R, S, meta_of, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
 aten = torch.ops.aten
@@ -274,6 +274,14 @@ def test_variants_of_several_outputs_and_of_custom_ops() -> None:
     for op in (ops.pair.out, ops.step_.default, ops.step_out.default):
         assert torch_registry.single_dim_entry(op) is not None
     assert torch_registry.single_dim_entry(ops.mix.three) is None
+
+
+@pytest.mark.skipif(not _torch.IS_215_OR_LATER, reason="torch 2.13 places no lists by rows")
+def test_torch_is_shown_rows_of_an_op_that_returns_a_list() -> None:
+    """How many outputs there are, torch does not tell a rule."""
+    rows: list[list[Any]] = [[S(0)] * 4, [R] * 4]
+    shardprop.register_single_dim_rule(ops.chunks.default)(lambda *_: rows)
+    assert torch_rule(ops.chunks.default)(ops.chunks.default, (meta_of((8, 8)), 3), {}) == rows
 
 
 def test_variants_go_with_the_op() -> None:
