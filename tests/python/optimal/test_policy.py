@@ -155,6 +155,16 @@ def test_a_collective_that_costs_nothing_is_an_implicit_redistribution() -> None
             torch.sin(partial)
 
 
+def test_a_gather_on_one_rank_is_no_implicit_redistribution() -> None:
+    """Nothing is sent, though torch has a price for it."""
+    x = dtensor(fresh_mesh(1), (8, 8), [S(0)])
+    with ExplicitRedistributionContext():
+        with pytest.raises(RuntimeError, match="Implicit redistribution"):
+            torch.softmax(x, 0)
+        shardprop.enable(policy="optimal", topology=TOPOLOGY)
+        assert sharded(torch.softmax(x, 0)).placements == (R,)
+
+
 @pytest.mark.parametrize("by_graph", [False, True])
 def test_a_planner_of_torchs_that_the_program_names_plans(
     by_graph: bool, monkeypatch: pytest.MonkeyPatch

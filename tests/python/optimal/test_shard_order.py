@@ -24,3 +24,21 @@ def test_shards_in_another_order_are_put_in_order() -> None:
         wanted = schema.args_spec[0]
         assert decision.cost == shardprop.plan(x, wanted).cost_us > 0
     assert wanted.is_default_device_order(wanted.shard_order)
+
+
+def test_an_operand_is_moved_though_nothing_but_its_order_is_another() -> None:
+    mesh = flattened((2, 2), ())
+    rows = (Shard(0), Shard(0))
+    twisted, default = (
+        spec_of_layout(mesh, (8, 8), Layout(rows, ((0, order),)), torch.float32)
+        for order in ((1, 0), (0, 1))
+    )
+    with shardprop.enabled(policy="optimal", topology="torch"):
+        decision = shardprop.propagate(torch.ops.aten.atan2.default, twisted, default)
+        price = shardprop.redistribute_cost(twisted, default)
+    assert decision.operands == (rows, rows)
+    assert decision.operand_costs == (price, 0.0) and price > 0.0
+    assert decision.sharding.needs_redistribute
+    schema = decision.sharding.redistribute_schema
+    assert schema is not None
+    assert [spec.shard_order for spec in schema.args_spec] == [default.shard_order] * 2

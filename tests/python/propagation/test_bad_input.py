@@ -105,10 +105,11 @@ def test_an_op_without_a_rule_says_who_decides_it(mesh_of: MeshOf) -> None:
     [
         (aten.index.Tensor, lambda x: (x, x), "indices: Expected a list of tensors, got one DTe"),
         (aten.mm.default, lambda x: (x, [x]), "mat2: Expected a tensor, got a list"),
+        (aten.stack.default, lambda x: ([x, None],), "tensors: Expected tensors, got None among"),
         (aten.relu.default, lambda x: (x, x), "Expected at most 1 positional arguments, got 2"),
         (aten.mm.default, lambda x: (x,), "Expected the argument 'mat2', got none"),
     ],
-    ids=["one for a list", "a list for one", "too many", "too few"],
+    ids=["one for a list", "a list for one", "one left out", "too many", "too few"],
 )
 def test_arguments_that_are_none_for_the_op_are_named(
     op: Any, arguments: Callable[[Any], Any], text: str, mesh_of: MeshOf
