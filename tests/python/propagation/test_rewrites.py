@@ -67,5 +67,22 @@ def test_sizes_among_the_arguments_become_local(
     assert [_plain(arg) for arg in call.args_schema[1:]] == [_plain(arg) for arg in wanted]
 
 
+def test_counts_become_local_in_the_call_that_moves_an_operand(
+    mesh_of: Callable[..., DeviceMesh],
+) -> None:
+    mesh = mesh_of(4)
+    batch, weight = spec_of(mesh, (8, 6, 4), [S(0)]), spec_of(mesh, (6,), [S(0)])
+    op = aten.native_group_norm.default
+    schema = torch_registry.op_schema(op, (batch, weight, None, 8, 6, 4, 2, 1e-5), {})
+    theirs = _torch.torch_propagate(schema)
+    with shardprop.enabled():
+        ours = _torch.propagator().propagate_op_sharding_non_cached(schema)
+    assert said(ours) == said(theirs)
+    call = ours.redistribute_schema
+    assert ours.needs_redistribute and call is not None
+    assert [spec.placements for spec in call.args_spec] == [(S(0),), (R,)]
+    assert call.args_schema[3:] == (2, 6, 4, 2, 1e-5)
+
+
 def _plain(arg: Any) -> Any:
     return list(arg) if isinstance(arg, (list, tuple)) else arg
