@@ -1,4 +1,4 @@
-"""What a decision costs that torch's own code takes."""
+"""What a decision costs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from torch.distributed.tensor.experimental import register_sharding
 import shardprop
 
 from ..specs import S, spec_of
+
+aten = torch.ops.aten
 
 
 @pytest.fixture
@@ -43,3 +45,16 @@ def test_an_operand_that_stays_is_free_and_one_that_moves_has_its_price(
     assert found.operand_costs == (0.0, price) and found.cost == price
     explained = shardprop.explain(torchs_own, rows, columns).decision
     assert explained.candidates[0].operand_us == (0.0, price)
+
+
+@pytest.mark.parametrize(
+    ("op", "arguments"),
+    [(aten.relu.default, ()), (aten._softmax.default, (0, False))],
+    ids=["by rows", "following its operand"],
+)
+def test_outputs_cost_nothing_later_unless_they_are_weighed(
+    mesh_of: Callable[..., DeviceMesh], op: Any, arguments: tuple[Any, ...]
+) -> None:
+    found = shardprop.propagate(op, spec_of(mesh_of(4), (64, 64), [S(0)]), *arguments)
+    assert found.who == "core"
+    assert found.output_cost == 0.0

@@ -202,6 +202,12 @@ def test_floats_are_noted() -> None:
     assert isinstance(kwargs["scale"], float)
 
 
+def test_parts_of_a_number_are_no_functions() -> None:
+    (meta, scale), _ = watched((meta_of((5, 7)), 2.5), {}, Reads())
+    assert meta.shape[0].numerator == 5
+    assert scale.real == 2.5
+
+
 @pytest.mark.parametrize("sizes", [(2, 5), (5, 2), (3, 3)], ids=str)
 def test_sizes_that_were_compared_keep_their_order(sizes: tuple[int, int]) -> None:
     def order(pair: tuple[int, int]) -> int:
@@ -220,3 +226,5 @@ def test_a_size_that_was_compared_with_a_number_stays_on_its_side() -> None:
     (first,), _ = watched((meta_of((5, 7)),), {}, reads)
     assert first.shape[0] > 4
     assert [reads.hold([(size, 1)]) for size in (4, 5, 100)] == [False, True, True]
+    assert first.shape[0] < 10
+    assert [reads.hold([(size, 1)]) for size in (4, 5, 9, 10)] == [False, True, True, False]

@@ -1,14 +1,18 @@
-"""What the ways to run an op cost that follow its operands."""
+"""Ops that follow their operands: what the ways to run one cost, and what it gives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
+import torch
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import distribute_tensor
 
+import shardprop
 from shardprop.rules.follow_rule import Candidate, candidate_costs
 
+from ..narrow import sharded
 from ..specs import SS, R, S, spec_of
 
 REVERSED = [(0, (1, 0))]
@@ -42,3 +46,10 @@ def test_an_operand_that_is_as_wanted_costs_nothing(
         "strided for an order": 0.0 if strided_is_order else 7.0,
         "strided of a view": 7.0 if strided_is_order else 0.0,
     }
+
+
+def test_a_list_of_one_output_is_a_list(mesh_of: Callable[..., DeviceMesh]) -> None:
+    x = distribute_tensor(torch.ones(8, 8), mesh_of(4), [S(1)])
+    with shardprop.enabled(strict=True):
+        (piece,) = torch.split(x, 8)
+    assert sharded(piece).placements == (S(1),)

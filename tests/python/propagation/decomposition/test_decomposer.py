@@ -10,11 +10,14 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement
 
+from shardprop import _torch
+from shardprop.propagation.decomposition.program import OrderMatters
 from shardprop.propagation.propagator import current_policy
 from shardprop.propagation.route import decomposer
 from shardprop.rules import torch_registry
 
 from ...specs import P, R, S, spec_of
+from .traced import one_rank
 
 aten = torch.ops.aten
 Row = Sequence[Placement]
@@ -46,3 +49,17 @@ def test_rows_are_those_of_what_the_op_computes(
     found = decomposer.rows(torch_registry.op_schema(op, specs, {}), current_policy())
     assert {*map(tuple, found.rows)} == {*map(tuple, rows)}
     assert not found.refused_by_torch
+
+
+@pytest.mark.parametrize("where", ["inside another decomposition", "while tracing"])
+def test_an_answer_of_torchs_cache_is_torchs_where_it_has_no_cache_of_its_own(
+    where: str, mesh_of: Callable[..., DeviceMesh], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tensors by keyword are not in its key, so that earlier questions decide later ones."""
+    tracing = where == "while tracing"
+    monkeypatch.setattr(_torch, "are_we_tracing", lambda: tracing)
+    mesh = mesh_of(4) if tracing else one_rank()
+    x, y, out = (spec_of(mesh, (8, 3), [S(0)]) for _ in range(3))
+    schema = torch_registry.op_schema(aten.cross.out, (x, y, 1), {"out": out})
+    with pytest.raises(OrderMatters, match="calls whose decisions torch takes from its cache"):
+        decomposer.rows(schema, current_policy())
