@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 import torch
 
-from shardprop._torch import DTensorSpec
-from shardprop.propagation.decomposition.by_rows import ByRows, DimLayout
-from shardprop.propagation.decomposition.program import fill
+from shardprop import _torch
+from shardprop._torch import DTensorSpec, OpSchema
+from shardprop.propagation.decomposition.by_rows import ByRows, DimLayout, NotPlain
+from shardprop.propagation.decomposition.program import Call, fill
 from shardprop.rules import torch_registry
+from shardprop.rules.rule import DecompositionRule
 
 from ...narrow import known
-from ...specs import S, meta_of
+from ...specs import R, S, meta_of
 from .traced import one_rank, program_of
 
+OPERAND = meta_of((8, 6, 4))
 CALLS: dict[str, tuple[Callable[..., Any], bool]] = {
     "a product": (lambda x: torch.mul(x, x), True),
     # torch makes the number of samples local, which may fail.
@@ -24,17 +27,34 @@ CALLS: dict[str, tuple[Callable[..., Any], bool]] = {
 }
 
 
+def schema_of(call: Call) -> OpSchema:
+    """The call on an operand that is cut along its first dim."""
+    spec = DTensorSpec(one_rank(), (S(0),), tensor_meta=OPERAND)
+    return torch_registry.op_schema(call.op, fill(call.args, lambda _: spec), {})
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_arguments_that_torch_rewrites_are_rewritten_each_time(name: str) -> None:
     function, looked_up = CALLS[name]
-    mesh, operand, rows = one_rank(), meta_of((8, 6, 4)), DimLayout(S(0), None)
-    program = program_of(function, operand)
+    program = program_of(function, OPERAND)
     (call,) = program.calls
-    asked = ByRows(program, call, mesh)
-    spec = DTensorSpec(mesh, (S(0),), tensor_meta=operand)
-    schema = torch_registry.op_schema(call.op, fill(call.args, lambda _: spec), {})
+    asked = ByRows(program, call, one_rank())
+    rows = DimLayout(S(0), None)
     layouts = {0: rows}
     assert asked.from_table(layouts) is None
-    outputs = asked.from_core(schema, layouts, known(asked.rule))
+    outputs = asked.from_core(schema_of(call), layouts, known(asked.rule))
     assert outputs == (rows,) * len(call.outputs)
     assert asked.from_table(layouts) == ((outputs,) if looked_up else None)
+
+
+def test_a_list_of_one_output_is_no_output_to_torch_before_it_places_lists() -> None:
+    """torch 2.13 gives such an output a spec, and refuses the op since that is no list."""
+    program = program_of(lambda x: torch.ops.aten.unsafe_split.Tensor(x, 6, 1), OPERAND)
+    (call,) = program.calls
+    asked, rows = ByRows(program, call, one_rank()), DimLayout(S(0), None)
+    rule = DecompositionRule([[S(0), S(0)], [R, R]], 1)
+    if _torch.IS_215_OR_LATER:
+        assert asked.from_core(schema_of(call), {0: rows}, rule) == (rows,)
+    else:
+        with pytest.raises(NotPlain):
+            asked.from_core(schema_of(call), {0: rows}, rule)
