@@ -268,12 +268,15 @@ def enabled(
 
 
 def stats() -> Stats:
-    """What decided so far, and why when it was not the core."""
+    """What decided so far, and why when it was not the core.
+
+    To measure what the caches hold takes tens of milliseconds: once a step is too often.
+    """
     return _recorder.snapshot(stats_of_maps())
 
 
 def counters() -> Stats:
-    """`stats` without what the caches hold, which takes milliseconds to measure."""
+    """`stats` without what the caches hold."""
     return _recorder.snapshot({})
 
 
