@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch.distributed as dist
@@ -14,6 +15,13 @@ WORLD_SIZE = 64
 
 # Texts are as wide as they are without a terminal; the workers of pytest-xdist are given a width.
 os.environ.pop("COLUMNS", None)
+
+
+def pytest_addoption(parser: Any) -> None:
+    """Of `parity` alone, but here known whatever pytest is started on."""
+    group = parser.getgroup("parity")
+    group.addoption("--parity-cases", type=int, default=2_000)
+    group.addoption("--parity-seed", type=int, default=0)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

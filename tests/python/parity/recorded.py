@@ -1,21 +1,28 @@
 """Problems taken from what torch's sample inputs call: the other source beside the builders.
 
-The calls are recorded once per run, before the first is drawn, by child processes
-(`opinfo_recorder`). A call keeps its arguments; its tensors may be stretched, so that sizes vary
+The calls are recorded before the first is drawn, by child processes (`opinfo_recorder`), and kept
+for later runs. A call keeps its arguments; its tensors may be stretched, so that sizes vary
 more than torch's samples do.
 """
 
 from __future__ import annotations
 
+import fcntl
 import functools
+import hashlib
 import multiprocessing
+import pickle
 import random
+import sys
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import torch
 from torch._ops import OpOverload
 from torch._subclasses import FakeTensorMode
 
+from ..checkout import ROOT
 from ..quiet import quiet
 from .builders import fake_outputs
 from .dice import Dice
@@ -86,6 +93,29 @@ def provide(made: Library) -> None:
 
 
 def _record() -> Library:
+    """Recorded once for all processes that test this tree, and kept in build/."""
+    folder = ROOT / "build" / "parity"
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / f"recorded-{_inputs()}.pickle"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            made = kept.with_suffix(".new")
+            made.write_bytes(pickle.dumps(_recorded_now()))
+            made.replace(kept)
+    found: Library = pickle.loads(kept.read_bytes())
+    return found
+
+
+def _inputs() -> str:
+    """Names what a recording depends on: the Python and torch that record, and this package."""
+    state = hashlib.sha256(f"{sys.version} {torch.__version__}".encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        state.update(source.read_bytes())
+    return state.hexdigest()[:16]
+
+
+def _recorded_now() -> Library:
     # What the database generates may depend on the order of sets.
     with environment("PYTHONHASHSEED", "0"):
         context = multiprocessing.get_context("spawn")
