@@ -15,8 +15,8 @@ from ..rules.families.views import forget_dim_maps
 from ..rules.rule import Origin
 from ..rules.torch_registry import TorchsWay
 from ..support.cache import clear_maps, stats_of_maps
+from ..support.folder import without_own_frames
 from ..support.stats import Recorder, Stats, ThreadCounts
-from ..support.tracebacks import without_own_frames
 from . import logs
 from .decision import DECLINED, decide, decide_by_torch, left_to_torch, read_out
 from .hook import install, uninstall

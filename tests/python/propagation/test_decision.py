@@ -13,7 +13,7 @@ from torch.distributed.tensor.experimental import register_sharding
 
 import shardprop
 
-from ..specs import S, spec_of
+from ..specs import P, S, spec_of
 
 aten = torch.ops.aten
 
@@ -58,3 +58,31 @@ def test_outputs_cost_nothing_later_unless_they_are_weighed(
     found = shardprop.propagate(op, spec_of(mesh_of(4), (64, 64), [S(0)]), *arguments)
     assert found.who == "core"
     assert found.output_cost == 0.0
+
+
+def test_a_number_that_is_read_out_costs_nothing(mesh_of: Callable[..., DeviceMesh]) -> None:
+    pending = spec_of(mesh_of(4), (), [P])
+    found = shardprop.propagate(aten._local_scalar_dense.default, pending)
+    assert (found.who, found.operands) == ("read-out", ((P,),))
+    assert found.operand_costs == (0.0,) and found.cost == 0.0
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "who", "why"),
+    [
+        (aten.relu.default, 1, "core", "The core decides by a rule: "),
+        (
+            aten.mse_loss.default,
+            2,
+            "decomposition",
+            "The core decides by the rows of its decomposi",
+        ),
+    ],
+    ids=["rule", "decomposition"],
+)
+def test_a_decision_says_why_it_is_whose(
+    mesh_of: Callable[..., DeviceMesh], op: Any, operands: int, who: str, why: str
+) -> None:
+    x = spec_of(mesh_of(4), (64, 64), [S(0)])
+    found = shardprop.propagate(op, *[x] * operands)
+    assert found.who == who and found.why.startswith(why)
