@@ -27,8 +27,8 @@ version of torch; what an op makes of local tensors hardly does. Of `redistribut
 validate --plans` finds them again, without scripts.
 
 What shardprop does about them: where a rule of ours stands for torch's strategy and torch's gives
-wrong values, ours is right (`tests/python/parity/known.py` names each such difference). Single-dim
-rules of torch are used as they are, and plans are torch's.
+wrong values, ours is right ([corrections.md](corrections.md)). Single-dim rules of torch are used
+as they are, and plans are torch's.
 """
 
 _SILENT = """

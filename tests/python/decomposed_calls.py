@@ -156,5 +156,4 @@ WITH_FACTORIES = (
 # average over ranks is right for even shards alone.
 ONLY_REPLICATED = (
     Call(aten.linspace.Tensor_Scalar, (t(), 4.0, 6), {"device": torch.device("cpu")}),
-    Call(aten.multi_margin_loss.default, (t(8, 4), i(8))),
 )

@@ -34,6 +34,7 @@ class OptimalPolicy:
 
     name = "optimal"
     has_own_plans = True
+    corrects = True
 
     def __init__(
         self,

@@ -51,6 +51,10 @@ class Policy(Protocol):
     def has_own_plans(self) -> bool:
         """Does it carry out redistributions otherwise than torch?"""
 
+    @property
+    def corrects(self) -> bool:
+        """Are torch's faults put right?"""
+
     def strictly(self) -> Policy:
         """The same, with errors where it would leave an answer to another policy."""
 
@@ -87,12 +91,13 @@ class Policy(Protocol):
 
 
 class TorchPolicy:
-    """torch's own choices, prices and plans."""
+    """torch's own choices, prices and plans; the choices with its faults, or `corrects` them."""
 
     name = "torch"
     has_own_plans = False
 
-    def __init__(self, planner: TorchPlanner, recorder: Recorder) -> None:
+    def __init__(self, planner: TorchPlanner, recorder: Recorder, corrects: bool = True) -> None:
+        self.corrects = corrects
         self._planner = planner
         self._recorder = recorder
         self._cache = DecisionCache()
@@ -136,6 +141,7 @@ class Asking:
 
     def __init__(self, policy: Policy, choose: Callable[[Question, RowsRule], Choice]) -> None:
         self.choose = choose
+        self.corrects = policy.corrects
         self.cost = policy.cost
         self.one_decision = policy.one_decision
 
@@ -151,6 +157,7 @@ class Afresh:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self.found: list[Chosen] = []
+        self.corrects = policy.corrects
         self.cost = policy.cost
         self.one_decision = policy.one_decision
 

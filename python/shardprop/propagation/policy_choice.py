@@ -26,9 +26,16 @@ _NOT_GIVEN: Mapping[str, object] = {
 
 
 def make_policy(
-    name: str, as_torch: TorchPolicy, recorder: Recorder, *, strict: bool, **settings: Any
+    name: str,
+    as_torch: Mapping[bool, TorchPolicy],
+    recorder: Recorder,
+    *,
+    strict: bool,
+    corrections: bool,
+    **settings: Any,
 ) -> Policy:
-    """The policy of that name; `settings` are the arguments of `exact_planner`.
+    """The policy of that name; `settings` are the arguments of `exact_planner`, `as_torch` is
+    policy ``"torch"`` with corrections and without.
 
     Raises:
         ShardpropError: an unknown policy, settings that are not for it, or as `exact_planner`.
@@ -39,12 +46,16 @@ def make_policy(
             raise ShardpropError(
                 f"Expected {', '.join(given)} with policy 'optimal' alone, got policy 'torch'."
             )
-        return as_torch
+        return as_torch[bool(corrections)]
     if name == "optimal":
         from .optimal_policy import OptimalPolicy
         from .policy_settings import exact_planner
 
-        return OptimalPolicy(exact_planner(**settings), as_torch, recorder, strict)
+        if not corrections:
+            raise ShardpropError(
+                "Expected corrections=False with policy 'torch' alone, got policy 'optimal'."
+            )
+        return OptimalPolicy(exact_planner(**settings), as_torch[True], recorder, strict)
     raise ShardpropError(f"Expected policy 'torch' or 'optimal', got {name!r}.")
 
 

@@ -48,8 +48,9 @@ __all__ = [
 
 _recorder = Recorder()
 torch_planner = TorchPlanner(_recorder)
-_as_torch = TorchPolicy(torch_planner, _recorder)
-_not_enabled = Terms(_as_torch)
+# With torch's faults put right, and without.
+_as_torch = {yes: TorchPolicy(torch_planner, _recorder, corrects=yes) for yes in (True, False)}
+_not_enabled = Terms(_as_torch[True])
 _terms = TermsOfProcess(_recorder, _not_enabled)
 _enabled = False
 
@@ -122,6 +123,8 @@ def _propagate(schema: OpSchema) -> OutputSharding:
             raise
         else:
             counts.decided(_strided_operands(schema))
+            if found.correction is not None:
+                counts.corrected(found.correction.name)
             return answer
         # No longer in the handler: what is raised from here on has no error of ours before it.
         left = left_to_torch(schema, found, declined, terms.strict)
@@ -161,6 +164,7 @@ def enable(
     create_groups: bool = False,
     output_weight: float = 0.0,
     strict: bool = False,
+    corrections: bool = True,
 ) -> None:
     """Let the core decide for every DTensor op of this process.
 
@@ -186,10 +190,13 @@ def enable(
             partials (1.0: all of it; at most 1e6) is counted with a decision that leaves them.
         strict: Raise instead of going to torch's code where the core declines an op that has a
             single-dim rule, and where policy ``"optimal"`` has no answer.
+        corrections: For ``"torch"``: decide rightly where torch's decision would silently give
+            wrong values, and ops that torch refuses where an answer is provably right
+            (docs/corrections.md). False: torch bit for bit, its faults and refusals too.
 
     Raises:
         ShardpropError: an unknown policy or topology, a topology with a fault, or settings of
-            policy ``"optimal"`` that are out of range or given with another policy.
+            one policy that are out of range or given with the other.
     """
     settings = {
         "topology": topology,
@@ -197,7 +204,9 @@ def enable(
         "create_groups": create_groups,
         "output_weight": output_weight,
     }
-    made = make_policy(policy, _as_torch, _recorder, strict=strict, **settings)
+    made = make_policy(
+        policy, _as_torch, _recorder, strict=strict, corrections=corrections, **settings
+    )
     _install(Terms(made, strict))
 
 
@@ -247,6 +256,7 @@ def enabled(
     create_groups: bool = False,
     output_weight: float = 0.0,
     strict: bool = False,
+    corrections: bool = True,
 ) -> Iterator[None]:
     """`enable` for a block, and what was before after it."""
     before, terms_before = _enabled, _terms.current
@@ -257,6 +267,7 @@ def enabled(
         create_groups=create_groups,
         output_weight=output_weight,
         strict=strict,
+        corrections=corrections,
     )
     try:
         yield

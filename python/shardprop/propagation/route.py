@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 from .. import _torch
 from .._torch import OpOverload, OpSchema
+from ..corrections.by_op import corrections_of
+from ..corrections.correction import CallCorrection, Correction
+from ..corrections.local_sizes import LOCAL_SIZES
 from ..rules import torch_registry
 from ..rules.own import own_rule
 from ..rules.places import function_place
@@ -41,6 +44,8 @@ class Route:
         way: How torch decides what has no single-dim rule; None where it does not.
         handler: The function that torch's dispatcher hands the op to.
         declined: Why torch decides though there is a rule, or a decomposition.
+        corrections: Those of the op, each for some of its calls.
+        correction: The fault that torch's own decision of this call has, or may have.
     """
 
     op: OpOverload
@@ -49,6 +54,8 @@ class Route:
     way: TorchsWay | None = None
     handler: Callable[..., Any] | None = None
     declined: str | None = None
+    corrections: tuple[CallCorrection, ...] = ()
+    correction: Correction | None = None
 
     @property
     def reason(self) -> str:
@@ -80,15 +87,23 @@ class Route:
             return "torch reads the number that this rank holds: nothing is placed, nothing moves."
         if self.declined is not None and self.rule is not None:
             return f"The core left this to torch: {self.declined}."
-        if self.declined is not None:
+        if self.declined is not None and self.way is TorchsWay.DECOMPOSITION:
             return f"Its decomposition has no rows of ours: {self.declined}."
+        if self.declined is not None:
+            return f"torch decides: {self.declined}."
         if self.who is Who.DECOMPOSITION:
-            return "The core decides by the rows of its decomposition."
+            return f"The core decides by the rows of its decomposition.{self._corrected}"
         if self.rule is not None:
-            return f"The core decides by a rule: {self.facts.where}."
+            return f"The core decides by a rule: {self.facts.where}.{self._corrected}"
         if self.way is TorchsWay.DECOMPOSITION:
             return f"Nobody has a rule for it: {self.facts.where}."
         return f"torch decides by a rule: {self.facts.where}."
+
+    @property
+    def _corrected(self) -> str:
+        """The sentences about a fault of torch's; none where there is none."""
+        fault = self.correction
+        return "" if fault is None else f" torch alone {fault.fault} shardprop {fault.right}"
 
     def left_to_torch(self, declined: str) -> Route:
         """The route of an op that the core leaves to torch."""
@@ -158,7 +173,7 @@ def _found(op: OpOverload, single_dim: Any) -> Route:
         return Route(op, Who.CORE, rule_of_entry(single_dim))
     own = own_rule(op) if torch_registry.has_own_full_mesh_strategy(op) else None
     if own is not None:
-        return Route(op, Who.CORE, own)
+        return Route(op, Who.CORE, own, corrections=corrections_of(op))
     way = torch_registry.torchs_way(op)
     comes_apart = way is TorchsWay.DECOMPOSITION and _torch.known_decomposition(op) is not None
     return Route(op, Who.DECOMPOSITION if comes_apart else Who.TORCH, way=way)
@@ -171,9 +186,26 @@ decomposer = Decomposer()
 def route(schema: OpSchema, chooser: Chooser) -> Route:
     """The route of an op with its arguments, under a policy."""
     found = route_of(schema.op)
+    if found.corrections:
+        return _corrected(found, schema, chooser)
     if found.who is not Who.DECOMPOSITION:
         return found
     try:
-        return replace(found, rule=decomposer.rows(schema, chooser))
+        rule = decomposer.rows(schema, chooser)
     except Declined as declined:
         return found.left_to_torch(str(declined))
+    # (Where the rows are torch's, as mostly, nothing is asked.)
+    is_wrong = rule.torch_rows and rule.would_misplace(rule.question(schema, None), chooser)
+    return replace(found, rule=rule, correction=LOCAL_SIZES if is_wrong else None)
+
+
+def _corrected(found: Route, schema: OpSchema, chooser: Chooser) -> Route:
+    """The route of an op for which a rule of ours puts right what torch's strategy does wrong."""
+    fault = next((each for each in found.corrections if each.concerns(schema)), None)
+    if fault is None:
+        return found
+    if chooser.corrects:
+        return replace(found, correction=fault)
+    why = f"corrections are off ({fault.name})"
+    way = TorchsWay.FULL_MESH_STRATEGY
+    return replace(found, who=Who.TORCH, rule=None, way=way, declined=why)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpOverload, OpSchema, Placement
 from ..errors import ShardpropError
-from ..model.question import Choice, OutputMeta, Question, question_of
+from ..model.question import Choice, NoStrategyError, OutputMeta, Question, question_of
 from .notation.rule_text import Notation
 from .places import function_place
 
@@ -87,6 +87,10 @@ class RuleFacts:
 
 class Chooser(Protocol):
     """What chooses among rows, and prices: a policy, or what stands in for one."""
+
+    @property
+    def corrects(self) -> bool:
+        """Are torch's faults put right?"""
 
     def choose(self, question: Question, rule: RowsRule) -> Choice:
         """The choice among the rows of a rule."""
@@ -299,11 +303,14 @@ class DecompositionRule(RowsRule):
         rows: Placements of outputs and operands on one mesh dim.
         outputs: How many of each row are outputs.
         refused_by_torch: torch refuses the op; see `decomposition.extensions`.
+        torch_rows: All rows that torch finds, where some of them do not hold on local tensors
+            (`decomposition.local_run`) and are left out of `rows`.
     """
 
     rows: list[list[Placement]]
     outputs: int
     refused_by_torch: bool = False
+    torch_rows: list[list[Placement]] | None = None
 
     kind = RuleKind.DECOMPOSITION
     origin = Origin.TORCH
@@ -315,6 +322,17 @@ class DecompositionRule(RowsRule):
     ) -> Rows:
         """The rows, for any arguments."""
         return self.rows
+
+    def would_misplace(self, question: Question, chooser: Chooser) -> bool:
+        """Would one of the rows that are left out be chosen, were it there?"""
+        if self.torch_rows is None:
+            return False
+        try:
+            choice = chooser.choose(question, replace(self, rows=self.torch_rows))
+        except (_core.Unsupported, NoStrategyError):
+            return False
+        cells = [p for p in (*choice.outputs, *choice.operands) if p is not None]
+        return any([*row] not in self.rows for row in zip(*cells, strict=True))
 
     def place(self, op: OpOverload) -> str:
         """See `Rule.place`."""

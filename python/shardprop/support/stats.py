@@ -40,6 +40,8 @@ class Stats:
         strided_fallbacks: Those of them in `fallbacks`.
         seconds: Time spent in propagation, nested calls counted once.
         price_fallbacks: Prices and plans that went to torch's planner, by reason.
+        corrections: Decisions of `decisions` that put right what torch alone may get wrong, by the
+            name of the fault (docs/corrections.md).
         policy_fallbacks: Decisions, prices and plans that policy ``optimal`` left to policy
             ``torch``, by reason.
         caches: What each cache holds, by its name; all are bounded.
@@ -54,6 +56,7 @@ class Stats:
     seconds: float
     price_fallbacks: dict[str, int]
     policy_fallbacks: dict[str, int]
+    corrections: dict[str, int]
     caches: dict[str, CacheStats]
 
     def __str__(self) -> str:
@@ -67,6 +70,7 @@ class Stats:
             ("refused by torch", self.refused),
             ("price by torch's planner", self.price_fallbacks),
             ("left to policy torch", self.policy_fallbacks),
+            ("corrected", self.corrections),
         ):
             lines += [f"{count:,} {head}: {reason}" for reason, count in counts.items()]
         lines.append(f"{self.cache_entries:,} entries in caches, {self.cache_bytes / 1e6:,.1f} MB")
@@ -103,6 +107,7 @@ class ThreadCounts:
     __slots__ = (
         "_depth",
         "_start",
+        "corrections",
         "decisions",
         "delegated",
         "fallbacks",
@@ -135,6 +140,7 @@ class ThreadCounts:
         self.refused: Counter[str] = Counter()
         self.price_fallbacks: Counter[str] = Counter()
         self.policy_fallbacks: Counter[str] = Counter()
+        self.corrections: Counter[str] = Counter()
         self.strided = 0
         self.strided_fallbacks = 0
         self.seconds = 0.0
@@ -147,6 +153,7 @@ class ThreadCounts:
         self.refused.update(other.refused.copy())
         self.price_fallbacks.update(other.price_fallbacks.copy())
         self.policy_fallbacks.update(other.policy_fallbacks.copy())
+        self.corrections.update(other.corrections.copy())
         self.strided += other.strided
         self.strided_fallbacks += other.strided_fallbacks
         self.seconds += other.seconds
@@ -177,6 +184,11 @@ class ThreadCounts:
         if self._depth == 1:
             self.decisions += 1
             self.strided += strided
+
+    def corrected(self, fault: str) -> None:
+        """The decision puts right what torch alone may get wrong."""
+        if self._depth == 1:
+            self.corrections[fault] += 1
 
     def left_to_torch(self, reason: str, strided: int) -> None:
         """torch's own function decided an op that has no rule."""
@@ -295,5 +307,6 @@ class Recorder:
             seconds=total.seconds,
             price_fallbacks=dict(total.price_fallbacks),
             policy_fallbacks=dict(total.policy_fallbacks),
+            corrections=dict(total.corrections),
             caches=caches,
         )

@@ -115,10 +115,10 @@ def error_outcome(error: BaseException) -> Outcome:
 
 
 def _stable(message: str) -> str:
-    """An error's text without addresses, which differ from run to run."""
+    """An error's text without addresses and C++ frames, which differ from run to run."""
     import re
 
-    return re.sub(r"0x[0-9a-f]+", "0x", message)
+    return re.sub(r"0x[0-9a-f]+", "0x", message.partition("Exception raised from")[0])
 
 
 def render(outcome: Outcome) -> str:

@@ -1,4 +1,8 @@
-"""Runs cases in chunks, in this process or in several, and adds up what came of them."""
+"""Runs cases in chunks, in this process or in several, and adds up what came of them.
+
+Each case is decided three times: by torch, by shardprop without corrections, which has to equal it,
+and with corrections, which may differ where one says so.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from shardprop.propagation.propagator import counters
 
 from .case import Case
 from .cases import Draw, case_at
-from .known import excuse
+from .corrected import why_another
 from .oracle import shardprop_decide, torch_decide
 from .outcome import Outcome, render
 from .processes import end_with_parent, environment
@@ -65,7 +69,7 @@ class Report:
 
     tallies: dict[tuple[str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))
     differences: list[str] = field(default_factory=list)
-    excused: Counter[str] = field(default_factory=Counter)
+    corrected: Counter[str] = field(default_factory=Counter)
     delegated: Counter[str] = field(default_factory=Counter)
     fallbacks: Counter[str] = field(default_factory=Counter)
     ops: Counter[str] = field(default_factory=Counter)
@@ -81,7 +85,7 @@ class Report:
         for key, tally in other.tallies.items():
             self.tallies[key].add(tally)
         self.differences += other.differences
-        for name in ("ops", "excused", "delegated", "fallbacks"):
+        for name in ("ops", "corrected", "delegated", "fallbacks"):
             getattr(self, name).update(getattr(other, name))
         for name in ("torch_seconds", "subject_seconds", "draw_seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -95,13 +99,17 @@ def run_job(job: Job) -> Report:
     drawn = time.perf_counter()
     theirs = [torch_decide(case) for case in cases]
     asked = time.perf_counter()
-    with _decider(job.subject) as decide:
+    exact: list[Outcome] = []
+    with _decider(job.subject, corrections=False) as decide:
         before = counters()
         for case, expected in zip(cases, theirs, strict=True):
-            ours = decide(case)
+            exact.append(decide(case))
             after = counters()
-            _count(report, job, case, expected, ours, before, after)
+            _count(report, job, case, expected, exact[-1], before, after)
             before = after
+    with _decider(job.subject, corrections=True) as decide:
+        for case, expected in zip(cases, exact, strict=True):
+            _count_corrected(report, job, case, expected, decide(case))
     # torch keeps the metadata of every fake call for good; 100,000 cases would take gigabytes.
     FakeTensorMode.cache_clear()
     report.draw_seconds += drawn - started
@@ -172,14 +180,16 @@ def replay_command(case: Case, job: Job) -> str:
     return command
 
 
-def compare(case: Case, theirs: Outcome, ours: Outcome) -> str | None:
+def compare(
+    case: Case, theirs: Outcome, ours: Outcome, names: tuple[str, str] = ("torch", "ours")
+) -> str | None:
     """The two outcomes side by side if they differ."""
     fields = theirs.differing(ours)
     if not fields:
         return None
     return (
         f"{case.name} {case}\n  differs in {', '.join(fields)}\n"
-        f"  torch\n{render(theirs)}\n  ours\n{render(ours)}"
+        f"  {names[0]}\n{render(theirs)}\n  {names[1]}\n{render(ours)}"
     )
 
 
@@ -187,13 +197,33 @@ def compare(case: Case, theirs: Outcome, ours: Outcome) -> str | None:
 
 
 @contextlib.contextmanager
-def _decider(subject: str) -> Iterator[Callable[[Case], Outcome]]:
+def _decider(subject: str, corrections: bool) -> Iterator[Callable[[Case], Outcome]]:
     """The function that decides a case."""
     if subject == "torch":
         yield torch_decide
         return
-    with shardprop.enabled():
+    with shardprop.enabled(corrections=corrections):
         yield shardprop_decide
+
+
+def _count_corrected(
+    report: Report, job: Job, case: Case, exact: Outcome, corrected: Outcome
+) -> None:
+    """A decision with corrections, beside that without."""
+    text = compare(case, exact, corrected, ("without corrections", "with corrections"))
+    if text is None:
+        return
+    why = why_another(case)
+    if why is not None:
+        report.corrected[why] += 1
+        return
+    report.total.different += 1
+    _tell(report, f"{text}\n  {replay_command(case, job)}")
+
+
+def _tell(report: Report, difference: str) -> None:
+    if len(report.differences) < _MAX_REPORTED:
+        report.differences.append(difference)
 
 
 def _count(
@@ -211,17 +241,14 @@ def _count(
     report.fallbacks.update(fallbacks)
     report.ops[str(case.op)] += 1
     text = compare(case, theirs, ours)
-    excused = excuse(case, theirs, ours) if text else None
-    if excused:
-        report.excused[excused] += 1
-    elif text and len(report.differences) < _MAX_REPORTED:
-        report.differences.append(f"{text}\n  {replay_command(case, job)}")
+    if text:
+        _tell(report, f"{text}\n  {replay_command(case, job)}")
     one = Tally(
         cases=1,
         errors=theirs.error is not None,
         redistributed=theirs.needs_redistribute,
         by_core=not delegated and not fallbacks and job.subject == "shardprop",
-        different=bool(text) and not excused,
+        different=bool(text),
     )
     for key in (
         ("all", ""),

@@ -1,4 +1,5 @@
-"""Every decision equals torch's: a seeded run over all rule families, on two processes."""
+"""Every decision without corrections equals torch's, and corrections change what they say: a seeded
+run over all rule families, on two processes."""
 
 from __future__ import annotations
 
@@ -6,8 +7,11 @@ import os
 
 import pytest
 
+from shardprop.corrections.by_op import CORRECTIONS
+from shardprop.corrections.correction import Correction
+
 from .cases import Draw
-from .known import KNOWN, Known
+from .corrected import is_due
 from .op_choice import family_of
 from .registry import single_dim_entries
 from .runner import Report, run_many
@@ -46,8 +50,8 @@ def test_cases_are_not_trivial(report: Report) -> None:
     assert report.total.redistributed > 0.4 * report.total.cases
 
 
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
-def test_known_difference_still_occurs(report: Report, known: Known) -> None:
-    if not known.is_due(report.ops):
+@pytest.mark.parametrize("correction", CORRECTIONS, ids=lambda each: each.name)
+def test_a_correction_changes_decisions(report: Report, correction: Correction) -> None:
+    if not is_due(correction, report.ops):
         pytest.skip("too few cases of its ops to expect it")
-    assert report.excused[known.name] > 0, f"delete it: {known.reason}"
+    assert report.corrected[correction.name] > 0, f"delete it: torch {correction.fault}"

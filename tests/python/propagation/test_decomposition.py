@@ -23,7 +23,6 @@ from torch.distributed.tensor.placement_types import _StridedShard
 import shardprop
 from shardprop import _torch
 from shardprop.propagation.decomposition import Declined, decomposer
-from shardprop.propagation.decomposition.extensions import _pieces
 from shardprop.propagation.decomposition.options import operand_options
 from shardprop.propagation.decomposition.trace import trace
 from shardprop.propagation.propagator import counters, current_policy
@@ -44,13 +43,10 @@ _TORCH_PROPAGATE = type(_PROPAGATOR).propagate_op_sharding_non_cached
 
 
 @pytest.fixture(autouse=True)
-def as_torch() -> Iterator[None]:
-    """Nothing that torch refuses is decided, and caches are fresh."""
-    before = our_decomposer.beyond_torch
-    our_decomposer.beyond_torch = False
+def fresh() -> Iterator[None]:
+    """Caches are fresh."""
     _forget()
     yield
-    our_decomposer.beyond_torch = before
     shardprop.disable()
     shardprop.clear_caches()
 
@@ -163,7 +159,7 @@ def test_rows_are_those_torch_finds_in_the_same_order(
     mesh = mesh_of(2, 4) if kinds == "SP" else mesh_of(4)
     schema = schema_of(call, mesh, placer(random.Random(f"{call.name}{kinds}"), mesh, kinds))
     expected = torch_rows(schema, monkeypatch)
-    shardprop.enable()
+    shardprop.enable(corrections=False)
     if expected is None:
         with pytest.raises(Declined):
             our_decomposer.rows(schema, current_policy())
@@ -187,7 +183,7 @@ def test_decisions_are_torchs(call: Call, sizes: tuple[int, ...], mesh_of: MeshO
     rng = random.Random(f"{call.name}{sizes}")
     schema = schema_of(call, mesh, placer(rng, mesh, "SSP"))
     expected = decision(lambda schema: _TORCH_PROPAGATE(_PROPAGATOR, schema), schema)
-    shardprop.enable()
+    shardprop.enable(corrections=False)
     assert decision(_PROPAGATOR.propagate_op_sharding_non_cached, schema) == expected
     if expected.error is None:
         assert counters().delegated.get("decomposition", 0) == 0
@@ -220,7 +216,7 @@ def test_strided_operands_pass_or_fail_as_in_torch(
         assert isinstance(spec, DTensorSpec)
         spec.tensor_meta = known(spec.tensor_meta)._replace(stride=(1, 8))
         expected = torch_rows(schema, monkeypatch)
-        shardprop.enable()
+        shardprop.enable(corrections=False)
         if expected is None:
             with pytest.raises(Declined, match="strided operands"):
                 our_decomposer.rows(schema, current_policy())
@@ -241,7 +237,7 @@ def test_out_arguments_are_left_out_of_the_key_as_in_torch(
     specs = (spec_of(mesh, (8, 3), [S(0)]), spec_of(mesh, (8, 3), [S(1)]), 1)
     schema = OpSchema(torch.ops.aten.cross.out, specs, {"out": spec_of(mesh, (8, 3), out)})
     expected = torch_rows(schema, monkeypatch)
-    shardprop.enable()
+    shardprop.enable(corrections=False)
     assert expected is not None
     outs = {(tuple(row[1:3]), row[3]) for row in expected[0]}
     assert len({inputs for inputs, _ in outs}) < len(outs)
@@ -298,34 +294,15 @@ def test_a_program_is_decided_as_by_torch(
         return seen
 
     expected = decisions()
-    with shardprop.enabled():
+    with shardprop.enabled(corrections=False):
         assert decisions() == expected
     assert len(expected) > 0
-
-
-@pytest.mark.parametrize(
-    ("sizes", "pieces"),
-    [
-        ({2}, {(2, 0)}),
-        # A cut of 4 into 3 is two pieces of 2 and one that has nothing: no smaller one.
-        ({4}, {(2, 0), (4, 0)}),
-        ({7}, {(2, 0), (7, 0), (2, 1)}),
-        ({8}, {(2, 0), (8, 0), (3, 0), (3, 2)}),
-        ({4, 8}, {(2, 0), (8, 0), (3, 0), (3, 2)}),
-    ],
-    ids=str,
-)
-def test_a_program_is_tried_on_a_cut_with_a_smaller_last_piece(
-    sizes: set[int], pieces: set[tuple[int, int]]
-) -> None:
-    assert _pieces(sizes) == pieces
 
 
 def test_what_torch_refuses_is_answered_alike_in_every_process(
     mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """torch tries placements in the order of a set, which each process has its own of."""
-    monkeypatch.setattr(our_decomposer, "beyond_torch", True)
     mesh = mesh_of(2, 2)
     matrix = spec_of(mesh, (1, 1), [R, P], dtype=torch.float64)
     outs = {name: spec_of(mesh, (), [R, R], dtype=torch.float64) for name in ("sign", "logabsdet")}
@@ -359,7 +336,7 @@ def test_a_decomposition_is_traced_once_for_all_placements(
         return trace(*args)
 
     monkeypatch.setattr(decomposer, "trace", counted)
-    shardprop.enable()
+    shardprop.enable(corrections=False)
     call = next(call for call in CALLS if call.name == "smooth_l1_loss.default")
     for mesh, placements in ((mesh_of(4), [S(0)]), (mesh_of(2, 2), [S(1), P]), (mesh_of(4), [R])):
         schema = schema_of(call, mesh, partial(_everywhere, placements))
@@ -368,7 +345,7 @@ def test_a_decomposition_is_traced_once_for_all_placements(
 
 
 def test_arguments_that_are_equal_in_python_only_are_another_program(mesh_of: MeshOf) -> None:
-    shardprop.enable()
+    shardprop.enable(corrections=False)
     x = spec_of(mesh_of(4), (8, 4), [S(0)])
     found = []
     for beta in (1, 1.0, -0.0, 0.0):

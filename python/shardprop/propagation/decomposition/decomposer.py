@@ -14,6 +14,7 @@ from ..._torch import (
     OpSchema,
     OutputSharding,
     Partial,
+    Placement,
     Replicate,
     Shard,
     StridedShard,
@@ -24,8 +25,9 @@ from ...model.question import OutputMeta
 from ...rules import torch_registry
 from ...rules.rule import Chooser, DecompositionRule
 from ...support.cache import BoundedMap
-from .extensions import is_random, runs_alike
+from .extensions import is_random
 from .history import depends_on_order
+from .local_run import runs_alike
 from .nested_decisions import NestedDecisions
 from .options import operand_options
 from .program import Declined, OrderMatters, Program, Refused
@@ -63,6 +65,11 @@ class _Decomposed(NamedTuple):
     template: Template
     program: Program
 
+    @property
+    def mesh_sizes(self) -> tuple[int, ...]:
+        """Ranks per mesh dim."""
+        return tuple(self.template.specs[0].mesh.shape)
+
 
 class _How(NamedTuple):
     """How an op is asked about.
@@ -84,15 +91,12 @@ class Decomposer:
     """Rows of ops that have no rule.
 
     Attributes:
-        beyond_torch: Decide ops that torch refuses where an answer is provably right
-            (`extensions.py` says when).
         decide: Decides the calls inside that are not decided by rows alone. To be set.
     """
 
     decide: Decide
 
     def __init__(self) -> None:
-        self.beyond_torch = True
         # In place of what could not be had: why not.
         self._programs: BoundedMap[_Traced | str] = BoundedMap("decompositions", _MOST_PROGRAMS)
         # With the rules they were made with and what they were decided under; one registered since
@@ -113,7 +117,9 @@ class Decomposer:
     def rows(self, schema: OpSchema, chooser: Chooser) -> DecompositionRule:
         """The rows that torch finds by tracing the decomposition, in torch's order.
 
-        The calls inside are decided by `chooser`.
+        The calls inside are decided by `chooser`. Where that corrects torch, rows are left out that
+        do not hold on local tensors (`local_run`), and ops are decided that torch refuses where an
+        answer is provably right (`extensions`).
 
         Raises:
             Declined: torch is to answer.
@@ -125,7 +131,7 @@ class Decomposer:
         # Of a call inside another decomposition the answer could not say that torch refuses it, and
         # the outer one would go unchecked.
         nested = mesh is _torch.decomposition_mesh(mesh.device_type)
-        beyond = self.beyond_torch and not nested and not _torch.are_we_tracing()
+        beyond = chooser.corrects and not nested and not _torch.are_we_tracing()
         with _torch.no_local_tensors():
             try:
                 return self._rows_for(schema, _How(chooser, nested, beyond))
@@ -149,7 +155,7 @@ class Decomposer:
         if in_order and (how.nested or _torch.are_we_tracing()):
             raise OrderMatters("calls whose decisions torch takes from its cache")
         if in_order or not _are_values(template.specs):
-            return _found(asked, self._nested_decisions(asked, how, in_order))
+            return _found(asked, how, self._nested_decisions(asked, how, in_order))
         return self._cached_rows(asked, how)
 
     def _traced(
@@ -173,10 +179,11 @@ class Decomposer:
 
     def _cached_rows(self, asked: _Decomposed, how: _How) -> DecompositionRule:
         rules = [torch_registry.rules_of(call.op) for call in asked.program.calls]
-        key = (asked.program, how, tuple(spec.placements for spec in asked.template.specs))
+        placements = tuple(spec.placements for spec in asked.template.specs)
+        key = (asked.program, how, placements, asked.mesh_sizes)
         cached = self._rows.get(key)
         if cached is None or cached[0] != rules:
-            cached = (rules, _found_or_declined(asked, self._cached_nested(asked, how, rules)))
+            cached = (rules, _found_or_declined(asked, how, self._cached_nested(asked, how, rules)))
             self._rows.put(key, cached)
         if isinstance(cached[1], Declined):
             raise type(cached[1])(*cached[1].args)
@@ -224,37 +231,58 @@ def _are_values(specs: Sequence[DTensorSpec]) -> bool:
     return all(type(p) in _VALUES for spec in specs for p in spec.placements)
 
 
-def _found(asked: _Decomposed, inner: NestedDecisions) -> DecompositionRule:
+def _found(asked: _Decomposed, how: _How, inner: NestedDecisions) -> DecompositionRule:
     options = operand_options(asked.template.specs)
     passed = walk(asked.program, options, inner.outputs, inner.in_order)
-    if inner.beyond_torch:
-        passed = _right_everywhere(asked, passed)
-    return _rows_of(asked, passed, inner.beyond_torch)
+    if inner.beyond_torch and is_random(asked.program):
+        raise Declined("random numbers in an op that torch refuses")
+    # What is called inside of another is checked with that.
+    checked = inner.beyond_torch or (how.chooser.corrects and not how.nested)
+    right = _right_everywhere(asked, passed) if checked else passed
+    rows = _rows_of(asked, right)
+    is_less = len(right) < len(passed) and not inner.beyond_torch
+    as_torch = _rows_of(asked, passed) if is_less else None
+    return DecompositionRule(rows, len(asked.program.results), inner.beyond_torch, as_torch)
 
 
-def _found_or_declined(asked: _Decomposed, inner: NestedDecisions) -> DecompositionRule | Declined:
+def _found_or_declined(
+    asked: _Decomposed, how: _How, inner: NestedDecisions
+) -> DecompositionRule | Declined:
     try:
-        return _found(asked, inner)
+        return _found(asked, how, inner)
     except Declined as declined:
         return type(declined)(*declined.args)  # without the frames it came through
 
 
 def _right_everywhere(asked: _Decomposed, passed: Sequence[Passed]) -> list[Passed]:
-    """Those that are right though torch refuses the op."""
+    """Those on which the op does on local tensors what its decomposition has promised."""
     op, decomposition, template, program = asked
-    if is_random(program):
-        raise Declined("random numbers in an op that torch refuses")
     rewritten = traits_of(op).rewrites_arguments
     mesh = _torch.decomposition_mesh(template.specs[0].mesh.device_type)
+    known: dict[tuple[torch.Size, ...], Program | Declined] = {}
+
+    def traced(shapes: tuple[torch.Size, ...]) -> Program | Declined:
+        metas = [contiguous_meta(s, m.dtype) for s, m in zip(shapes, template.metas, strict=True)]
+        try:
+            return trace(decomposition, template.args, template.kwargs, metas, mesh)
+        except Declined as declined:
+            return declined
 
     def retrace(shapes: Sequence[torch.Size]) -> Program:
-        metas = [contiguous_meta(s, m.dtype) for s, m in zip(shapes, template.metas, strict=True)]
-        return trace(decomposition, template.args, template.kwargs, metas, mesh)
+        key = tuple(shapes)
+        if key not in known:
+            known[key] = traced(key)
+        found = known[key]
+        if isinstance(found, Declined):
+            raise found
+        return found
 
-    return [p for p in passed if runs_alike(program, p.layouts, retrace, rewritten)]
+    return [
+        p for p in passed if runs_alike(program, p.layouts, retrace, asked.mesh_sizes, rewritten)
+    ]
 
 
-def _rows_of(asked: _Decomposed, passed: Sequence[Passed], beyond_torch: bool) -> DecompositionRule:
+def _rows_of(asked: _Decomposed, passed: Sequence[Passed]) -> list[list[Placement]]:
     program = asked.program
     rows = []
     for _, layouts in passed:
@@ -266,4 +294,4 @@ def _rows_of(asked: _Decomposed, passed: Sequence[Passed], beyond_torch: bool) -
         raise Declined("the decomposition does not pass with all operands replicated")
     if len(traits_of(asked.op).out_arguments) > len(program.results):
         raise Declined("out= arguments that the decomposition does not return")
-    return DecompositionRule(rows, len(program.results), refused_by_torch=beyond_torch)
+    return rows

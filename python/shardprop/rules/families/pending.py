@@ -39,12 +39,12 @@ def partials_pass_conversion(question: Question) -> bool:
     )
 
 
-def stands_for_itself(partial: Partial, dtype: torch.dtype, value: float | None = None) -> bool:
-    """Is the number that all ranks hold also what it reduces to? Of an unknown one: always?"""
+def stands_for_itself(partial: Partial, dtype: torch.dtype, value: object) -> bool:
+    """Is the number that all ranks hold also what it reduces to?"""
     op = partial.reduce_op
     if op in _EQUAL_PARTS_REDUCE_TO_ONE or (dtype is torch.bool and op in ("sum", "product")):
         return True
-    if value is None or not isinstance(value, (int, float)):
+    if not isinstance(value, (int, float)):
         return False
     if op == "sum":
         return value == 0 or not math.isfinite(value)

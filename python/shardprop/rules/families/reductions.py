@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ... import _core, _torch
-from ..._torch import DTensorSpec, Partial, Placement, TensorMeta
+from ..._torch import DTensorSpec, NormPartial, Partial, Placement, TensorMeta
 from ...model.question import Question
 from ..follow_rule import Axes, Axis, FollowRule, argument, normal_dim, unary
 from ..uneven_shards import refuses_partial_avg
@@ -60,6 +60,8 @@ def _is_linear(
         if not isinstance(placement, Partial):
             continue
         if reduce_op is None or placement.reduce_op != reduce_op:
+            return False
+        if isinstance(placement, NormPartial):  # its reduce_op is "sum", of powers
             return False
         if dtype is not None and not passes_conversion(reduce_op, _dtype(spec), dtype):
             return False

@@ -1,0 +1,1 @@
+"""Faults of torch's decisions that shardprop puts right: one file for each."""

@@ -1,0 +1,34 @@
+"""Pooling averages of integers that are pending."""
+
+from __future__ import annotations
+
+import torch
+
+from .._torch import OpSchema
+from .correction import CallCorrection
+from .operands import dtype_of, first, is_pending
+
+aten = torch.ops.aten
+
+
+def _concerns(schema: OpSchema) -> bool:
+    dtype = dtype_of(first(schema))
+    is_exact = not (dtype.is_floating_point or dtype.is_complex)
+    return is_exact and is_pending(schema, "sum", "avg")
+
+
+AVERAGE_OF_INTEGERS = CallCorrection(
+    name="average of integers",
+    ops=(
+        aten.avg_pool1d.default,
+        aten.avg_pool2d.default,
+        aten.avg_pool3d.default,
+        aten.adaptive_avg_pool1d.default,
+        aten._adaptive_avg_pool2d.default,
+        aten._adaptive_avg_pool3d.default,
+    ),
+    concerns=_concerns,
+    fault="lets a Partial through a pooling average of integers, which is rounded.",
+    right="reduces it first.",
+    ends="torch 2.15, which lists rows of its own for these ops.",
+)

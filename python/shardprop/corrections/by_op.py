@@ -1,0 +1,48 @@
+"""All corrections, and those of an op."""
+
+from __future__ import annotations
+
+from .._torch import OpOverload
+from .average_of_integers import AVERAGE_OF_INTEGERS
+from .backward_from_the_end import BACKWARD_FROM_THE_END
+from .bits_of_another_dtype import BITS_OF_ANOTHER_DTYPE
+from .complex_as_real import COMPLEX_AS_REAL
+from .conversion_of_pending import CONVERSION_OF_PENDING
+from .correction import CallCorrection, Correction
+from .factory_of_pending import FACTORY_OF_PENDING
+from .identity_on_all import IDENTITY_ON_ALL
+from .indexed_by_another_size import INDEXED_BY_ANOTHER_SIZE
+from .joined_bools import JOINED_BOOLS
+from .local_sizes import LOCAL_SIZES
+from .nansum_of_pending import NANSUM_OF_PENDING
+from .powers_of_pending import POWERS_OF_PENDING
+from .scan_from_the_end import SCAN_FROM_THE_END
+from .sum_of_pending_norm import SUM_OF_PENDING_NORM
+from .weighted_mean import WEIGHTED_MEAN
+
+__all__ = ["CORRECTIONS", "corrections_of"]
+
+CORRECTIONS: tuple[Correction, ...] = (
+    LOCAL_SIZES,
+    SCAN_FROM_THE_END,
+    BACKWARD_FROM_THE_END,
+    POWERS_OF_PENDING,
+    CONVERSION_OF_PENDING,
+    NANSUM_OF_PENDING,
+    SUM_OF_PENDING_NORM,
+    IDENTITY_ON_ALL,
+    FACTORY_OF_PENDING,
+    BITS_OF_ANOTHER_DTYPE,
+    COMPLEX_AS_REAL,
+    AVERAGE_OF_INTEGERS,
+    WEIGHTED_MEAN,
+    INDEXED_BY_ANOTHER_SIZE,
+    JOINED_BOOLS,
+)
+
+
+def corrections_of(op: OpOverload) -> tuple[CallCorrection, ...]:
+    """The corrections of an op for which a rule of ours stands in place of torch's strategy."""
+    return tuple(
+        each for each in CORRECTIONS if isinstance(each, CallCorrection) and op in each.ops
+    )

@@ -1,0 +1,40 @@
+"""What a correction is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .._torch import OpOverload, OpSchema
+
+__all__ = ["CallCorrection", "Correction"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Correction:
+    """One fault of torch's decisions, and what is decided in their place.
+
+    Attributes:
+        name: What statistics, explanations and documents call it.
+        fault: What torch does, and why its values are wrong; a sentence without its subject.
+        right: What shardprop does; likewise.
+        ends: What ends it.
+    """
+
+    name: str
+    fault: str
+    right: str
+    ends: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CallCorrection(Correction):
+    """A fault of torch's full-mesh strategies of some ops, in whose place rules of ours stand.
+
+    Attributes:
+        ops: The overloads.
+        concerns: Can torch's own decision about this call be wrong?
+    """
+
+    ops: tuple[OpOverload, ...]
+    concerns: Callable[[OpSchema], bool]

@@ -1,0 +1,35 @@
+"""Shards of an index and of what it indexes, where their sizes differ."""
+
+from __future__ import annotations
+
+import torch
+
+from .._torch import OpSchema
+from .correction import CallCorrection
+from .operands import argument, operands, shards_of
+
+aten = torch.ops.aten
+
+
+def _concerns(schema: OpSchema) -> bool:
+    along, specs = argument(schema, 1), [*operands(schema)]
+    ndim = specs[0].ndim
+    if not isinstance(along, int) or any(spec.ndim != ndim for spec in specs):
+        return False
+    differing = [
+        dim
+        for dim in range(ndim)
+        if dim != along % ndim and len({spec.shape[dim] for spec in specs}) > 1
+    ]
+    return any(shards_of(spec, dim) for spec in specs for dim in differing)
+
+
+INDEXED_BY_ANOTHER_SIZE = CallCorrection(
+    name="shards of an index and of what it indexes",
+    ops=(aten.gather.default, aten.scatter_add.default),
+    concerns=_concerns,
+    fault="shards on a dim that the index does not run along, without a look at its sizes: where "
+    "they differ, so do the elements that a rank holds of each.",
+    right="shards on dims of one size alone.",
+    ends="torch 2.15, which lists rows of its own for these ops.",
+)

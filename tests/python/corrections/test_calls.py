@@ -1,0 +1,201 @@
+"""Each correction of calls concerns a call that torch decides wrongly, and not its neighbour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import Partial, Placement
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
+
+import shardprop
+from shardprop import _torch
+from shardprop.corrections.by_op import CORRECTIONS, corrections_of
+from shardprop.corrections.correction import CallCorrection
+from shardprop.propagation.route import Who
+from shardprop.rules import torch_registry
+
+from ..specs import SS, R, S, spec_of
+
+MeshOf = Callable[..., DeviceMesh]
+
+aten = torch.ops.aten
+SUM, PRODUCT = Partial("sum"), Partial("product")
+NORM = _torch.norm_partial(2)
+INT, BOOL, COMPLEX = torch.int64, torch.bool, torch.complex64
+
+
+class X(NamedTuple):
+    """An operand."""
+
+    placements: tuple[Placement, ...]
+    shape: tuple[int, ...] = (8, 6)
+    dtype: torch.dtype = torch.float32
+
+
+class Pair(NamedTuple):
+    """A call that is concerned, and one like it that is not."""
+
+    name: str
+    op: Any
+    wrong: tuple[Any, ...]
+    right: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = {}
+
+
+def x(*placements: Placement, shape: tuple[int, ...] = (8, 6), dtype: Any = torch.float32) -> X:
+    return X(placements, shape, dtype)
+
+
+LINE = (8,)
+PAIRS = [
+    Pair("scan along", aten.cumsum.default, (x(S(1)), -1), (x(S(1)), -2)),
+    Pair("scan along", aten.cumprod.default, (x(SS(0, 2)), -2), (x(SS(0, 2)), 0)),
+    Pair(
+        "backward of a slice",
+        aten.slice_backward.default,
+        (x(S(1)), [8, 12], -1, 0, 6, 1),
+        (x(S(0)), [8, 12], -1, 0, 6, 1),
+    ),
+    Pair(
+        "backward of a slice",
+        aten.select_backward.default,
+        (x(S(1)), [8, 6, 4], -1, 2),
+        (x(S(1)), [8, 4, 6], -2, 2),
+    ),
+    Pair("powers", aten.linalg__powsum.default, (x(SUM), 3), (x(S(0)), 3)),
+    Pair("conversion", aten.sum.dim_IntList, (x(SUM, dtype=BOOL), [1]), (x(SUM, dtype=INT), [1])),
+    Pair(
+        "conversion",
+        aten.sum.dim_IntList,
+        (x(SUM), [1]),
+        (x(SUM, dtype=INT), [1]),
+        {"dtype": INT},
+    ),
+    Pair("conversion", aten.any.dim, (x(SUM), 1), (x(SUM, dtype=BOOL), 1)),
+    Pair(
+        "conversion",
+        aten.prod.dim_int,
+        (x(PRODUCT, dtype=COMPLEX), 1),
+        (x(PRODUCT), 1),
+        {"dtype": torch.float32},
+    ),
+    Pair("nansum", aten.nansum.default, (x(SUM),), (x(S(0)),)),
+    Pair("sum of a pending", aten.sum.dim_IntList, (x(NORM), [1]), (x(SUM), [1])),
+    Pair(
+        "new tensor",
+        aten.new_full.default,
+        (x(S(0), SUM), [8, 6], 3.0),
+        (x(S(0), Partial("max")), [8, 6], 3.0),
+    ),
+    Pair("bits", aten.view.dtype, (x(SUM), torch.int32), (x(S(0)), torch.int32)),
+    Pair("bits", aten.view.dtype, (x(S(1)), torch.int16), (x(S(0)), torch.int16)),
+    Pair(
+        "real parts",
+        aten.view_as_real.default,
+        (x(PRODUCT, dtype=COMPLEX),),
+        (x(SUM, dtype=COMPLEX),),
+    ),
+    Pair(
+        "average of",
+        aten.avg_pool1d.default,
+        (x(SUM, dtype=INT), [2]),
+        (x(SUM), [2]),
+    ),
+    Pair(
+        "weighted mean",
+        aten.nll_loss_forward.default,
+        (x(S(0)), x(S(0), shape=LINE, dtype=INT), x(R, shape=(6,)), 1, -100),
+        (x(S(0)), x(S(0), shape=LINE, dtype=INT), x(R, shape=(6,)), 2, -100),
+    ),
+    Pair(
+        "shards of an index",
+        aten.gather.default,
+        (x(S(0)), 1, x(S(0), shape=(4, 6), dtype=INT)),
+        (x(S(0)), 1, x(S(0), shape=(8, 2), dtype=INT)),
+    ),
+    Pair("bools joined", aten.cat.default, ([x(SUM), x(SUM, dtype=BOOL)],), ([x(SUM), x(SUM)],)),
+]
+
+
+def _given(mesh_of: MeshOf, item: Any) -> Any:
+    if isinstance(item, X):
+        mesh = mesh_of(*(2,) * len(item.placements))
+        return spec_of(mesh, item.shape, item.placements, dtype=item.dtype)
+    if isinstance(item, list):
+        return [_given(mesh_of, each) for each in item]
+    return item
+
+
+def _correction(name: str) -> CallCorrection:
+    (found,) = (each for each in CORRECTIONS if each.name.startswith(name))
+    assert isinstance(found, CallCorrection)
+    return found
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.name}: {pair.op}")
+def test_one_call_is_concerned_and_its_neighbour_is_not(mesh_of: MeshOf, pair: Pair) -> None:
+    correction = _correction(pair.name)
+    assert pair.op in correction.ops
+    for args, expected in ((pair.wrong, True), (pair.right, False)):
+        given = tuple(_given(mesh_of, arg) for arg in args)
+        schema = torch_registry.op_schema(pair.op, given, dict(pair.kwargs))
+        assert correction.concerns(schema) is expected
+
+
+def test_an_identity_is_concerned_where_it_is_sharded(mesh_of: MeshOf) -> None:
+    correction = _correction("identity")
+    for placement, expected in ((S(0), True), (SUM, True), (R, False)):
+        out = spec_of(mesh_of(2), (8, 8), [placement])
+        schema = torch_registry.op_schema(aten.eye.m_out, (8, 8), {"out": out})
+        assert correction.concerns(schema) is expected
+
+
+def test_every_correction_of_calls_is_tried() -> None:
+    of_calls = {each.name for each in CORRECTIONS if isinstance(each, CallCorrection)}
+    tried = {_correction(pair.name).name for pair in PAIRS}
+    assert tried == of_calls - {_correction("identity").name}
+    assert len({each.name for each in CORRECTIONS}) == len(CORRECTIONS)
+
+
+def test_an_op_without_a_fault_has_none() -> None:
+    assert corrections_of(aten.add.Tensor) == ()
+
+
+# --- what the switch does -------------------------------------------------------------------------
+
+needs_strategies = pytest.mark.skipif(
+    _torch.IS_215_OR_LATER, reason="torch 2.15 lists rows for these ops itself"
+)
+
+
+def _scan(mesh_of: MeshOf, dim: int) -> shardprop.Decision:
+    spec: DTensorSpec = spec_of(mesh_of(2), (8, 6), [S(1)])
+    return shardprop.propagate(aten.cumsum.default, spec, dim)
+
+
+@needs_strategies
+def test_with_corrections_off_torch_decides_what_it_decides_wrongly(mesh_of: MeshOf) -> None:
+    corrected = _scan(mesh_of, -1)
+    assert corrected.outputs == ((R,),)
+    assert corrected.route.correction is _correction("scan")
+    assert "torch alone compares the dim" in corrected.route.why
+    assert "shardprop gathers the dim first" in corrected.route.why
+    with shardprop.enabled(corrections=False):
+        exact = _scan(mesh_of, -1)
+        assert exact.outputs == ((S(1),),)
+        assert exact.route.who is Who.TORCH
+        assert exact.route.why == (
+            "torch decides: corrections are off (scan along a dim counted from the end)."
+        )
+        assert _scan(mesh_of, -2).route.who is Who.CORE
+    assert _scan(mesh_of, -2).route.correction is None
+
+
+def test_corrections_belong_to_policy_torch() -> None:
+    with pytest.raises(shardprop.ShardpropError, match=r"corrections=False with policy 'torch'"):
+        shardprop.enable(policy="optimal", topology="h100-nvlink", corrections=False)
+    assert not shardprop.is_enabled()

@@ -1,0 +1,40 @@
+"""Where our decision may differ from torch's: where a correction says so, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shardprop.corrections.average_of_integers import AVERAGE_OF_INTEGERS
+from shardprop.corrections.correction import CallCorrection, Correction
+from shardprop.corrections.joined_bools import JOINED_BOOLS
+from shardprop.propagation.propagator import current_policy
+from shardprop.propagation.route import route
+
+from .case import Case
+from .registry import Rule, rule_of
+
+BEYOND_TORCH = "decided though torch refuses"
+
+# So many cases of its ops (of all, where it names none) show a correction at least once.
+_WITHIN = 1_500
+# Such operands are next to never drawn.
+_RARE = (AVERAGE_OF_INTEGERS, JOINED_BOOLS)
+
+
+def why_another(case: Case) -> str | None:
+    """Why the current policy may decide the case otherwise than torch; None: it may not."""
+    found = route(case.schema(), current_policy())
+    if found.correction is not None:
+        return found.correction.name
+    return BEYOND_TORCH if found.refused_by_torch else None
+
+
+def is_due(correction: Correction, drawn: Mapping[str, int]) -> bool:
+    """Were enough cases drawn, counted by op, that it must have changed a decision?"""
+    if correction in _RARE:
+        return False
+    if not isinstance(correction, CallCorrection):
+        return sum(drawn.values()) >= _WITHIN
+    # Where a later torch lists rows for an op, we follow those, and nothing differs.
+    ours = (op for op in correction.ops if rule_of(op) is Rule.FULL_MESH)
+    return sum(drawn.get(str(op), 0) for op in ours) >= _WITHIN

@@ -1,0 +1,69 @@
+"""Writes docs/corrections.md from the corrections of the package.
+
+python tools/corrections_page.py > docs/corrections.md
+"""
+
+from __future__ import annotations
+
+import sys
+
+from shardprop.corrections.by_op import CORRECTIONS
+from shardprop.corrections.correction import CallCorrection, Correction
+
+_HEAD = """# Where torch's decisions are put right
+
+With `shardprop.enable()` every decision is torch's, save where that silently gives wrong values:
+the ranks together do not hold what the op gives on whole tensors, in value or gradient, and
+nothing raises. Each such fault of torch is an object with a predicate as narrow as the fault, in
+`python/shardprop/corrections/`. `stats().corrections` counts the decisions that put one right, by
+name; `propagate(...).route.why` and `explain` say it of one decision.
+
+`shardprop.enable(corrections=False)` decides as torch does, bit for bit, with its faults and its
+refusals.
+
+| fault | ops | torch | shardprop | ends with |
+|---|---|---|---|---|
+"""
+
+_TAIL = """
+## What torch refuses and shardprop decides
+
+torch refuses an op without a rule if its decomposition calls a factory (`zeros`, `arange`), or
+comes apart only outside of a DTensor call. Where a trace for the shapes that each rank holds
+makes the same calls with the same numbers, shardprop decides it: the backward of hardswish and
+logsigmoid are such ops. An op that draws random numbers there stays refused.
+`propagate(...).refused_by_torch` tells.
+
+## What is no fault
+
+`fill_` of a pending sum stays pending, as torch's own tests have it: every rank writes the
+number, and what they hold is added up later. Whoever wants the number itself redistributes to
+`Replicate()` before, or calls `zero_`.
+
+## What is not put right yet
+
+Single-dim rules of torch are used as they are ([torch-rules.md](torch-rules.md) lists what is
+wrong with them), and so are its plans. A mean loss whose targets are ignored by default (-100),
+spread unevenly, and a maximum norm of a pending maximum of negative numbers are wrong in ways
+that depend on values. The gradients of `amax` and of the infinity norm over a sharded dim are not
+a number.
+"""
+
+
+def page() -> str:
+    """The text of docs/corrections.md."""
+    return _HEAD + "".join(map(_row, CORRECTIONS)) + _TAIL
+
+
+def _row(correction: Correction) -> str:
+    ops = "ops that torch decides by their decomposition"
+    if isinstance(correction, CallCorrection):
+        ops = "<br>".join(f"`{op}`" for op in correction.ops)
+    return (
+        f"| {correction.name} | {ops} | {correction.fault} | {correction.right} "
+        f"| {correction.ends} |\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
