@@ -30,3 +30,11 @@ def test_what_ranks_hold(
     cuts: list[tuple[object, int]], mesh: tuple[int, ...], held: list[set[tuple[int, ...]]]
 ) -> None:
     assert [*_held_by_ranks(cuts, mesh)] == held  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ranks", range(1, 9))
+def test_no_rank_holds_anything_else(ranks: int) -> None:
+    for size in range(2, 20):
+        chunk = -(-size // ranks)
+        expected = {(max(0, min(chunk, size - rank * chunk)),) for rank in range(ranks)}
+        assert [*_held_by_ranks([(S(0), size)], (ranks,))] == ([expected] if ranks > 1 else [])
