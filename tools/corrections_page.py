@@ -42,11 +42,10 @@ number, and what they hold is added up later. Whoever wants the number itself re
 
 ## What is not put right yet
 
-Single-dim rules of torch are used as they are ([torch-rules.md](torch-rules.md) lists what is
-wrong with them), and so are its plans. A mean loss whose targets are ignored by default (-100),
+Other single-dim rules of torch are used as they are ([torch-rules.md](torch-rules.md) lists what
+is wrong with them), and so are its plans. A mean loss whose targets are ignored by default (-100),
 spread unevenly, and a maximum norm of a pending maximum of negative numbers are wrong in ways
-that depend on values. The gradients of `amax` and of the infinity norm over a sharded dim are not
-a number.
+that depend on values.
 """
 
 

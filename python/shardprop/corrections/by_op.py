@@ -15,6 +15,7 @@ from .indexed_by_another_size import INDEXED_BY_ANOTHER_SIZE
 from .joined_bools import JOINED_BOOLS
 from .local_sizes import LOCAL_SIZES
 from .nansum_of_pending import NANSUM_OF_PENDING
+from .no_dims_named import NO_DIMS_NAMED
 from .powers_of_pending import POWERS_OF_PENDING
 from .scan_from_the_end import SCAN_FROM_THE_END
 from .sum_of_pending_norm import SUM_OF_PENDING_NORM
@@ -24,6 +25,7 @@ __all__ = ["CORRECTIONS", "corrections_of"]
 
 CORRECTIONS: tuple[Correction, ...] = (
     LOCAL_SIZES,
+    NO_DIMS_NAMED,
     SCAN_FROM_THE_END,
     BACKWARD_FROM_THE_END,
     POWERS_OF_PENDING,
@@ -42,7 +44,7 @@ CORRECTIONS: tuple[Correction, ...] = (
 
 
 def corrections_of(op: OpOverload) -> tuple[CallCorrection, ...]:
-    """The corrections of an op for which a rule of ours stands in place of torch's strategy."""
+    """The corrections of calls of an op."""
     return tuple(
         each for each in CORRECTIONS if isinstance(each, CallCorrection) and op in each.ops
     )

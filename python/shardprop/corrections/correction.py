@@ -34,7 +34,9 @@ class CallCorrection(Correction):
     Attributes:
         ops: The overloads.
         concerns: Can torch's own decision about this call be wrong?
+        in_rows: The fault is in the single-dim rules of a later torch, too.
     """
 
     ops: tuple[OpOverload, ...]
     concerns: Callable[[OpSchema], bool]
+    in_rows: bool = False

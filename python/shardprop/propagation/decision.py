@@ -15,6 +15,7 @@ from ..model.question import Choice, NoStrategyError, OutputMeta, Placed, Questi
 from ..rules import torch_registry
 from ..rules.rule import Chooser, Rule
 from .answer import output_sharding, wanted_specs
+from .decomposition.nested_decisions import Inside
 from .list_ops import ListQuestion, is_list_op
 from .logs import declined_inside
 from .op_call import specs_of
@@ -162,18 +163,20 @@ def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputS
             raise
 
 
-def _decide_inside(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> OutputSharding:
+def _decide_inside(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Inside:
     """The decision of a call inside a decomposition, where rows alone do not decide it."""
     found = route(schema, chooser)
     if found.who is Who.READ_OUT:
-        return read_out(schema)
+        return Inside(read_out(schema), None)
     if found.rule is not None:
         try:
-            return decide(schema, found.rule, chooser, lambda _: meta)
+            answer = decide(schema, found.rule, chooser, lambda _: meta)
         except DECLINED as declined:
             declined_inside(schema.op, declined)
+        else:
+            return Inside(answer, found.correction)
     with chooser.one_decision():
-        return _torch.torch_propagate_with_meta(schema, meta)
+        return Inside(_torch.torch_propagate_with_meta(schema, meta), None)
 
 
 # A decomposition asks for decisions, and a decision for the rows of a decomposition.

@@ -15,7 +15,15 @@ from ..corrections.local_sizes import LOCAL_SIZES
 from ..rules import torch_registry
 from ..rules.own import own_rule
 from ..rules.places import function_place
-from ..rules.rule import Chooser, Origin, Rule, RuleFacts, RuleKind, rule_of_entry
+from ..rules.rule import (
+    Chooser,
+    DecompositionRule,
+    Origin,
+    Rule,
+    RuleFacts,
+    RuleKind,
+    rule_of_entry,
+)
 from ..rules.torch_registry import TorchsWay
 from .decomposition import Declined, Decomposer
 
@@ -170,7 +178,10 @@ def _found(op: OpOverload, single_dim: Any) -> Route:
     if torch_registry.is_read_out(op):
         return Route(op, Who.READ_OUT)
     if single_dim is not None:
-        return Route(op, Who.CORE, rule_of_entry(single_dim))
+        rule = rule_of_entry(single_dim)
+        is_torchs = rule.origin is Origin.TORCH
+        in_rows = tuple(each for each in corrections_of(op) if each.in_rows and is_torchs)
+        return Route(op, Who.CORE, rule, corrections=in_rows)
     own = own_rule(op) if torch_registry.has_own_full_mesh_strategy(op) else None
     if own is not None:
         return Route(op, Who.CORE, own, corrections=corrections_of(op))
@@ -194,18 +205,25 @@ def route(schema: OpSchema, chooser: Chooser) -> Route:
         rule = decomposer.rows(schema, chooser)
     except Declined as declined:
         return found.left_to_torch(str(declined))
-    # (Where the rows are torch's, as mostly, nothing is asked.)
-    is_wrong = rule.torch_rows and rule.would_misplace(rule.question(schema, None), chooser)
-    return replace(found, rule=rule, correction=LOCAL_SIZES if is_wrong else None)
+    return replace(found, rule=rule, correction=_fault_inside(schema, rule, chooser))
+
+
+def _fault_inside(schema: OpSchema, rule: DecompositionRule, chooser: Chooser) -> Correction | None:
+    """The fault that torch's own decision of an op that decomposes has, or may have."""
+    if rule.correction is not None or rule.torch_rows is None:  # which is most often so
+        return rule.correction
+    is_misplaced = rule.would_misplace(rule.question(schema, None), chooser)
+    return LOCAL_SIZES if is_misplaced else None
 
 
 def _corrected(found: Route, schema: OpSchema, chooser: Chooser) -> Route:
-    """The route of an op for which a rule of ours puts right what torch's strategy does wrong."""
+    """The route of an op for which a rule of ours puts right what torch's rule does wrong."""
     fault = next((each for each in found.corrections if each.concerns(schema)), None)
-    if fault is None:
+    is_ours = found.rule is not None and found.rule.origin is Origin.SHARDPROP
+    if fault is None or not (is_ours or chooser.corrects):
         return found
     if chooser.corrects:
-        return replace(found, correction=fault)
+        return replace(found, rule=own_rule(schema.op), correction=fault)
     why = f"corrections are off ({fault.name})"
     way = TorchsWay.FULL_MESH_STRATEGY
     return replace(found, who=Who.TORCH, rule=None, way=way, declined=why)

@@ -21,6 +21,7 @@ from .notation.rule_text import Notation
 from .places import function_place
 
 if TYPE_CHECKING:
+    from ..corrections.correction import Correction
     from .follow_rule import Candidate
 
 __all__ = [
@@ -303,6 +304,7 @@ class DecompositionRule(RowsRule):
         rows: Placements of outputs and operands on one mesh dim.
         outputs: How many of each row are outputs.
         refused_by_torch: torch refuses the op; see `decomposition.extensions`.
+        correction: A fault of torch's in the decision of a call inside, which is put right.
         torch_rows: All rows that torch finds, where some of them do not hold on local tensors
             (`decomposition.local_run`) and are left out of `rows`.
     """
@@ -310,6 +312,7 @@ class DecompositionRule(RowsRule):
     rows: list[list[Placement]]
     outputs: int
     refused_by_torch: bool = False
+    correction: Correction | None = None
     torch_rows: list[list[Placement]] | None = None
 
     kind = RuleKind.DECOMPOSITION

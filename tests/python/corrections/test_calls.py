@@ -83,6 +83,8 @@ PAIRS = [
         (x(PRODUCT), 1),
         {"dtype": torch.float32},
     ),
+    Pair("reduction over", aten.sum.dim_IntList, (x(S(0)), [], True), (x(S(0)), [0], True)),
+    Pair("reduction over", aten.linalg_vector_norm.default, (x(SUM), 2, []), (x(R), 2, [])),
     Pair("nansum", aten.nansum.default, (x(SUM),), (x(S(0)),)),
     Pair("sum of a pending", aten.sum.dim_IntList, (x(NORM), [1]), (x(SUM), [1])),
     Pair(
@@ -193,6 +195,30 @@ def test_with_corrections_off_torch_decides_what_it_decides_wrongly(mesh_of: Mes
         )
         assert _scan(mesh_of, -2).route.who is Who.CORE
     assert _scan(mesh_of, -2).route.correction is None
+
+
+def _reduced(mesh_of: MeshOf, op: Any, *args: Any) -> shardprop.Decision:
+    return shardprop.propagate(op, spec_of(mesh_of(2), (8, 6), [S(0)]), *args)
+
+
+def test_an_empty_list_of_dims_names_all(mesh_of: MeshOf) -> None:
+    """torch 2.15 has rows of its own, which are as wrong: a rule of ours is asked instead."""
+    found = _reduced(mesh_of, aten.sum.dim_IntList, [], True)
+    assert found.outputs == ((SUM,),)
+    assert found.route.correction is _correction("reduction over")
+    with shardprop.enabled(corrections=False):
+        assert _reduced(mesh_of, aten.sum.dim_IntList, [], True).outputs == ((S(0),),)
+    # It reduces no dim then.
+    assert _reduced(mesh_of, aten.any.dims, []).outputs == ((S(0),),)
+
+
+def test_a_fault_inside_of_a_decomposition_is_told(mesh_of: MeshOf) -> None:
+    found = _reduced(mesh_of, aten.norm.ScalarOpt_dim, 2, [])
+    assert found.outputs == ((NORM,),)
+    assert found.route.correction is _correction("reduction over")
+    with shardprop.enabled(corrections=False):
+        assert _reduced(mesh_of, aten.norm.ScalarOpt_dim, 2, []).outputs == ((S(0),),)
+    assert _reduced(mesh_of, aten.norm.ScalarOpt_dim, 2, [0]).route.correction is None
 
 
 def test_corrections_belong_to_policy_torch() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -71,6 +73,17 @@ def test_values_and_gradients_are_those_of_one_device(mesh_of: MeshOf, name: str
         for size in (8, 7, 5):
             for dim in (0, 1):
                 assert _is_right(mesh_of(RANKS), LOSSES[name], size, dim), (size, dim)
+
+
+@pytest.mark.parametrize("order", [math.inf, -math.inf, "amax"])
+def test_gradients_of_a_maximum_are_numbers(mesh_of: MeshOf, order: Any) -> None:
+    def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x * y).amax() if order == "amax" else torch.linalg.vector_norm(x * y, order)
+
+    with shardprop.enabled():
+        assert all(_is_right(mesh_of(RANKS), loss, size, 0) for size in (8, 7))
+    with shardprop.enabled(corrections=False):
+        assert not _is_right(mesh_of(RANKS), loss, 8, 0)
 
 
 @pytest.mark.parametrize("name", WRONG_WITH_TORCH)

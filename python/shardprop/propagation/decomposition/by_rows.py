@@ -83,11 +83,12 @@ class ByRows:
         mesh: torch's mesh of one rank.
 
     Raises:
-        NotPlain: a list op, or one with a list of tensors that torch does not look into.
+        NotPlain: a list op, one with a list of tensors that torch does not look into, or with an
+            empty list of dims, which rows of torch's get wrong (`corrections.no_dims_named`).
     """
 
     def __init__(self, program: Program, call: Call, mesh: DeviceMesh) -> None:
-        if traits_of(call.op).is_list_op:
+        if traits_of(call.op).is_list_op or any(isinstance(a, list) and not a for a in call.args):
             raise NotPlain
         pytree = torch_registry.looks_into_lists(call.op)
         self._positional = _operands(call.args, pytree)

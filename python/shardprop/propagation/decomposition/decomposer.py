@@ -12,7 +12,6 @@ from ..._torch import (
     DTensorSpec,
     OpOverload,
     OpSchema,
-    OutputSharding,
     Partial,
     Placement,
     Replicate,
@@ -28,7 +27,7 @@ from ...support.cache import BoundedMap
 from .extensions import is_random
 from .history import depends_on_order
 from .local_run import runs_alike
-from .nested_decisions import NestedDecisions
+from .nested_decisions import Inside, NestedDecisions
 from .options import operand_options
 from .program import Declined, OrderMatters, Program, Refused
 from .template import Template, template_of
@@ -47,7 +46,7 @@ _VALUES = frozenset({Replicate, Shard, StridedShard, Partial})
 class Decide(Protocol):
     """The decision of an op whose output metadata is known; it answers (and raises) as torch."""
 
-    def __call__(self, schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> OutputSharding: ...
+    def __call__(self, schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Inside: ...
 
 
 class _Traced(NamedTuple):
@@ -64,6 +63,11 @@ class _Decomposed(NamedTuple):
     decomposition: Callable[..., Any]
     template: Template
     program: Program
+
+    @property
+    def is_placed(self) -> bool:
+        """Is an operand anything but replicated?"""
+        return any(not p.is_replicate() for spec in self.template.specs for p in spec.placements)
 
     @property
     def mesh_sizes(self) -> tuple[int, ...]:
@@ -207,7 +211,7 @@ class Decomposer:
             except Declined:
                 return None
 
-        def decide(schema: OpSchema, meta: OutputMeta) -> OutputSharding:
+        def decide(schema: OpSchema, meta: OutputMeta) -> Inside:
             return self.decide(schema, meta, how.chooser)
 
         mesh = _torch.decomposition_mesh(asked.template.specs[0].mesh.device_type)
@@ -242,7 +246,9 @@ def _found(asked: _Decomposed, how: _How, inner: NestedDecisions) -> Decompositi
     rows = _rows_of(asked, right)
     is_less = len(right) < len(passed) and not inner.beyond_torch
     as_torch = _rows_of(asked, passed) if is_less else None
-    return DecompositionRule(rows, len(asked.program.results), inner.beyond_torch, as_torch)
+    outputs = len(asked.program.results)
+    fault = inner.correction if asked.is_placed else None
+    return DecompositionRule(rows, outputs, inner.beyond_torch, fault, as_torch)
 
 
 def _found_or_declined(

@@ -8,6 +8,7 @@ depends on the call and the layouts of its inputs only, so each such question is
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ... import _core
 from ..._torch import (
@@ -18,6 +19,7 @@ from ..._torch import (
     OutputSharding,
     Replicate,
 )
+from ...corrections.correction import Correction
 from ...errors import RefusedPlacementError
 from ...model.question import NoStrategyError, OutputMeta
 from ...rules import torch_registry
@@ -25,7 +27,14 @@ from ...rules.rule import DecompositionRule
 from .by_rows import ByRows, DimLayout, DimLayouts, NotPlain, recorded
 from .program import Call, Declined, OrderMatters, Program, Refused, fill
 
-__all__ = ["NestedDecisions"]
+__all__ = ["Inside", "NestedDecisions"]
+
+
+class Inside(NamedTuple):
+    """The decision of a call inside a decomposition, and a fault of torch that it puts right."""
+
+    sharding: OutputSharding
+    correction: Correction | None
 
 
 class NestedDecisions:
@@ -43,19 +52,21 @@ class NestedDecisions:
     Attributes:
         in_order: As given.
         beyond_torch: A factory was answered for, here or in a decomposition inside.
+        correction: A fault of torch's that was put right, here or in a decomposition inside.
     """
 
     def __init__(
         self,
         program: Program,
         mesh: DeviceMesh,
-        decide: Callable[[OpSchema, OutputMeta], OutputSharding],
+        decide: Callable[[OpSchema, OutputMeta], Inside],
         decompose: Callable[[OpSchema], DecompositionRule | None],
         factories: bool,
         in_order: bool,
     ) -> None:
         self.in_order = in_order
         self.beyond_torch = False
+        self.correction: Correction | None = None
         self._program = program
         self._mesh = mesh
         self._decide = decide
@@ -121,7 +132,9 @@ class NestedDecisions:
                 return by_rows.from_core(schema, layouts, rows)
             except (_core.Unsupported, _core.RuleError, NoStrategyError, NotPlain):
                 pass
-        return recorded(call, schema, self._decide(schema, call.meta))
+        inside = self._decide(schema, call.meta)
+        self.correction = self.correction or inside.correction
+        return recorded(call, schema, inside.sharding)
 
     def _by_rows_of(self, index: int, call: Call) -> ByRows | None:
         if index not in self._by_rows:
@@ -138,6 +151,7 @@ class NestedDecisions:
         if found is None:
             raise NotPlain
         self.beyond_torch |= found.refused_by_torch
+        self.correction = self.correction or found.correction
         return found
 
     def _schema(self, call: Call, layouts: dict[int, DimLayout]) -> OpSchema:

@@ -28,9 +28,10 @@ def _names_all(dims: Any, ndim: int) -> bool:
     return dims is None or (ndim == 0 and dims in ([0], [-1], []))
 
 
-def _reduced_dims(dims: Any, ndim: int) -> list[int]:
-    """The dims that a ``dim`` argument names; None names all of them."""
-    if _names_all(dims, ndim):
+def _reduced_dims(dims: Any, ndim: int, empty_is_all: bool = True) -> list[int]:
+    """The dims that a ``dim`` argument names; None names all of them, and so does an empty list,
+    which torch takes for no dim."""
+    if _names_all(dims, ndim) or (empty_is_all and dims == []):
         return list(range(ndim))
     listed = isinstance(dims, list)  # and so is the immutable list of a traced graph
     return [normal_dim(dim, ndim) for dim in (dims if listed else [dims])]
@@ -87,14 +88,14 @@ def _linear(
     return reduced_axes(spec.ndim, dims, keepdim, result if linear else None)
 
 
-def _reduction(reduce_op: str, *, passes: bool = True) -> FollowRule:
+def _reduction(reduce_op: str, *, passes: bool = True, empty_is_all: bool = True) -> FollowRule:
     """``op(self, dim, keepdim)``, linear with Partial(reduce_op), which `passes` unless the op
-    takes some elements for others."""
+    takes some elements for others; an empty list of dims means all."""
     result = Partial(reduce_op)
     passing = reduce_op if passes else None
 
     def axes(question: Question, spec: DTensorSpec) -> Axes:
-        dims = _reduced_dims(argument(question, 1, None), spec.ndim)
+        dims = _reduced_dims(argument(question, 1, None), spec.ndim, empty_is_all)
         meta = question.meta
         dtype = meta.dtype if isinstance(meta, TensorMeta) else None
         return _linear(spec, dims, bool(argument(question, 2, False)), passing, result, dtype)
@@ -181,7 +182,6 @@ _LINEAR = {
         # any() is a sum of booleans to torch.
         aten.any.default,
         aten.any.dim,
-        aten.any.dims,
         aten.any.out,
     ),
     "product": (
@@ -219,6 +219,7 @@ RULES = {
         (aten.median.default, aten.nanmedian.default),
         _gathering(lambda _, ndim: range(ndim), lambda _: False),
     ),
+    aten.any.dims: _reduction("sum", empty_is_all=False),
     # Of a sum of parts, of which one is nan, all are left out.
     aten.nansum.default: _reduction("sum", passes=False),
     # A scan keeps its dim.

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from shardprop._torch import OpSchema, OutputSharding
+from shardprop._torch import OpSchema
 from shardprop.model.question import OutputMeta
 from shardprop.propagation.decomposition.by_rows import DimLayout
-from shardprop.propagation.decomposition.nested_decisions import NestedDecisions
+from shardprop.propagation.decomposition.nested_decisions import Inside, NestedDecisions
 from shardprop.propagation.propagator import current_policy
 from shardprop.propagation.route import decomposer
 
@@ -23,7 +23,7 @@ def test_a_list_op_is_decided_as_a_whole_and_others_by_their_rows() -> None:
 
     asked = []
 
-    def decide(schema: OpSchema, meta: OutputMeta) -> OutputSharding:
+    def decide(schema: OpSchema, meta: OutputMeta) -> Inside:
         asked.append(schema.op)
         return decomposer.decide(schema, meta, current_policy())
 
