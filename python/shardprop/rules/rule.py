@@ -327,11 +327,17 @@ class DecompositionRule(RowsRule):
         return self.rows
 
     def would_misplace(self, question: Question, chooser: Chooser) -> bool:
-        """Would one of the rows that are left out be chosen, were it there?"""
+        """Would one of the rows that are left out be chosen, were it there?
+
+        True also where one of them is malformed, a shard of a tensor dim that the operand does not
+        have: torch's own code would be asked then.
+        """
         if self.torch_rows is None:
             return False
         try:
             choice = chooser.choose(question, replace(self, rows=self.torch_rows))
+        except _core.RuleError:
+            return True
         except (_core.Unsupported, NoStrategyError):
             return False
         cells = [p for p in (*choice.outputs, *choice.operands) if p is not None]
