@@ -52,9 +52,15 @@ def test_a_product_of_sizes_that_only_the_data_tell_is_not_guarded(mesh_of: Mesh
     assert len(symbols.env.guards) == before
 
 
-def test_a_price_of_sizes_that_are_expressions_holds_for_their_values(mesh_of: MeshOf) -> None:
-    mesh, symbols = mesh_of(4), Symbols()
-    ends: list[list[Placement]] = [[S(0)], [R]]
+@pytest.mark.parametrize(
+    ("shape", "ends"),
+    [((4,), ([S(0)], [R])), ((2, 4), ([S(0), S(1)], [R, R]))],
+    ids=["one step", "two steps"],
+)
+def test_a_price_of_sizes_that_are_expressions_holds_for_their_values(
+    mesh_of: MeshOf, shape: tuple[int, ...], ends: tuple[list[Placement], ...]
+) -> None:
+    mesh, symbols = mesh_of(*shape), Symbols()
     with symbols.mode:
         size = symbols.backed("size", 64)
         price = symbolic_cost(*(spec_of(mesh, (size, 8), placements) for placements in ends))

@@ -136,7 +136,9 @@ def test_planners_under_presets_are_kept_and_few() -> None:
     assert planner_for_plans(TOPOLOGY, None) is not kept
     with pytest.raises(ShardpropError, match="memory_limit"):
         planner_for_plans(TOPOLOGY, [])  # type: ignore[arg-type]
+    kept = planner_for_plans(TOPOLOGY, None)
     shardprop.clear_caches()
+    assert planner_for_plans(TOPOLOGY, None) is not kept
 
 
 def test_what_the_core_finds_out_is_in_the_statistics() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -153,6 +154,14 @@ def test_a_collective_that_costs_nothing_is_an_implicit_redistribution() -> None
         assert sharded(x + whole).placements == (S(0),)
         with pytest.raises(RuntimeError, match="Implicit redistribution"):
             torch.sin(partial)
+
+
+def test_there_is_no_way_to_another_mesh() -> None:
+    ends = spec_of(fresh_mesh(4), (64, 64), [S(0)]), spec_of(fresh_mesh(2, 2), (64, 64), [R, R])
+    shardprop.enable(policy="optimal", topology=TOPOLOGY, strict=True)
+    assert current_policy().cost(*ends) == current_policy().communication(*ends) == math.inf
+    equal = spec_of(fresh_mesh(4), (64, 64), [S(0)]), spec_of(fresh_mesh(4), (64, 64), [R])
+    assert 0.0 < current_policy().cost(*equal) < math.inf
 
 
 def test_a_gather_on_one_rank_is_no_implicit_redistribution() -> None:

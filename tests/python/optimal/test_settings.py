@@ -38,7 +38,14 @@ def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: st
 
 @pytest.mark.parametrize(
     "settings",
-    [{"topology": TOPOLOGY}, {"memory_limit": 1}, {"create_groups": True}, {"output_weight": NAN}],
+    [
+        {"topology": TOPOLOGY},
+        {"memory_limit": 1},
+        {"memory_limit": 0},
+        {"create_groups": True},
+        {"output_weight": NAN},
+        {"output_weight": 2.0},
+    ],
     ids=" ".join,
 )
 def test_settings_of_the_other_policy_are_refused(settings: dict[str, Any]) -> None:

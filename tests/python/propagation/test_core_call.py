@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
+from torch.distributed.tensor._op_schema import OpSchema
 
+from shardprop.metadata import output_meta
 from shardprop.model.question import question_of
-from shardprop.propagation.core_call import _candidate_specs
+from shardprop.propagation.core_call import _candidate_specs, choose
 from shardprop.rules import torch_registry
+from shardprop.rules.row_rule import RowRule
 
 from ..specs import R, S, meta_of, spec_of
 
@@ -36,3 +41,23 @@ def test_a_filter_sees_the_metadata_of_the_outputs_that_there_are(
         (whole, outputs[1]),
         (cut, operand.tensor_meta),
     ]
+
+
+@pytest.mark.parametrize(
+    ("op", "rest"), [(aten.relu.default, ()), (aten.topk.default, (2, 1))], ids=str
+)
+def test_a_filter_sees_one_spec_for_all_outputs_where_rows_name_one(
+    mesh_of: Callable[..., DeviceMesh], op: Any, rest: tuple[Any, ...]
+) -> None:
+    operand = spec_of(mesh_of(4), (8, 6), [S(0)])
+    schema = torch_registry.op_schema(op, (operand, *rest), {})
+    seen: list[Any] = []
+
+    def accepts(mesh: DeviceMesh, schema: OpSchema, operands: Any, outputs: Any) -> bool:
+        seen.append(outputs)
+        return True
+
+    rule = RowRule(lambda *_: [[S(0), S(0)]], accepts=accepts)
+    choice = choose(question_of(schema, output_meta(schema)), rule)
+    assert choice.outputs == ((S(0),),)
+    assert {type(outputs) for outputs in seen} == {DTensorSpec}

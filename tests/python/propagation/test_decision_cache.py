@@ -26,6 +26,7 @@ from shardprop.rules import torch_registry
 from shardprop.rules.row_rule import RowRule
 from shardprop.support.cache import BoundedMap
 
+from ..custom_ops import ops
 from ..narrow import known
 from ..specs import P, R, S, spec_of
 
@@ -130,6 +131,26 @@ def test_answers_are_looked_up_from_the_third_size_on(
         assert equal_to_torch(aten.mm.default, x, weight)
     assert searched == 2
     assert shardprop.stats().caches["decisions"].entries == 1
+
+
+def test_a_rule_is_asked_no_more_once_it_is_known_what_it_reads(mesh_of: MeshOf) -> None:
+    held, op = DecisionCache(), ops.mix.default
+    asked: list[Any] = []
+
+    def rows(op: Any, args: Any, kwargs: Any) -> Any:
+        asked.append(kwargs["w"].shape[0] > 8)
+        return [[S(0)] * 4]
+
+    def decide(size: int) -> int:
+        spec = spec_of(mesh_of(4), (size, 16), [S(0)])
+        schema = torch_registry.op_schema(op, (spec, spec), {"w": spec})
+        held.choose(rule.question(schema, output_meta(schema)), rule)
+        return len(asked)
+
+    rule = RowRule(rows)
+    # For the second size it is asked what it reads, too.
+    assert [decide(size) for size in (16, 32, 64, 128, 32)] == [1, 3, 3, 3, 3]
+    assert decide(4) > 3  # which it reads as another
 
 
 def test_rows_hold_for_the_floats_that_the_rule_has_read(mesh_of: MeshOf) -> None:

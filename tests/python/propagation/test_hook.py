@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -173,6 +174,18 @@ def test_a_malformed_rule_goes_to_torch_and_is_counted(mesh_of: MeshOf) -> None:
         ):
             op(x)
         DTensor._op_dispatcher.sharding_propagator.op_single_dim_strategy_funcs.pop(op)
+
+
+def test_a_fault_of_a_registered_rule_is_no_refusal_of_torchs(mesh_of: MeshOf) -> None:
+    def faulty(op: Any, args: Any, kwargs: Any) -> Any:
+        raise ValueError("test fault")
+
+    x = dtensor(mesh_of(2), (8, 8), [S(0)])
+    with shardprop.temporary_rules(), shardprop.enabled():
+        shardprop.register_single_dim_rule(torch.ops.aten.sin.default, override=True)(faulty)
+        with pytest.raises(RuntimeError, match="test fault"):
+            torch.sin(x)
+    assert shardprop.stats().refused == {}
 
 
 def test_an_error_is_worded_by_torch(mesh_of: MeshOf) -> None:

@@ -11,9 +11,11 @@ import torch
 from torch._ops import OpOverload
 from torch.distributed.tensor import Placement
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
+from torch.distributed.tensor._op_schema import OpSchema
 
 import shardprop
 from shardprop import _torch
+from shardprop.propagation.list_ops import Elements
 from shardprop.rules import torch_registry
 from tests.python.parity.outcome import Normalizer, Outcome
 
@@ -91,3 +93,35 @@ def test_decision_on_a_long_list_equals_torch(op: OpOverload, seed: int, mesh_of
         shardprop.reset_stats()
         assert answer(op, args) == expected
         assert shardprop.stats().decisions == 1
+
+
+def test_several_outputs_that_are_no_list_have_the_metadata_of_the_whole_op(mesh_of: Any) -> None:
+    """Those of the elements that are alike would be taken for outputs."""
+    kinds = [spec_of(mesh_of(4), shape, [R]) for shape in SHAPES]
+    given = [*kinds, *kinds, *kinds]
+    schema = torch_registry.op_schema(aten._foreach_sqrt.default, (given,), {})
+    elements = Elements(schema)
+    assert (elements.length, len(elements.first)) == (9, 3)
+    for outputs in (2, 4):  # fewer than there are kinds, and more
+
+        def propagate(asked: OpSchema, outputs: int = outputs) -> Any:
+            (specs,) = asked.args_schema
+            assert isinstance(specs, list)
+            metas = [spec.tensor_meta for spec in specs]
+            return tuple(metas for _ in range(outputs))
+
+        assert elements.meta(propagate) == propagate(schema)
+
+
+def test_one_tensor_for_all_elements_is_where_the_first_of_them_wants_it(mesh_of: Any) -> None:
+    """The second element alone would have its sum finished: it is multiplied by another sum."""
+    whole, pending = (spec_of(mesh_of(4), (64, 64), [placement]) for placement in (R, P))
+    op = aten._foreach_mul.Tensor
+    args = ([whole, pending], spec_of(mesh_of(4), (), [P]))
+    expected = answer(op, args)
+    with shardprop.enabled(strict=True):
+        assert answer(op, args) == expected
+        sharding = _torch.propagator().propagate_op_sharding_non_cached(
+            torch_registry.op_schema(op, args, {})
+        )
+    assert not sharding.needs_redistribute

@@ -264,6 +264,29 @@ def test_a_decision_may_run_ops_and_clear_caches(mesh_of: MeshOf) -> None:
         shardprop.unregister(op)
 
 
+def test_an_op_inside_a_decision_is_decided_under_the_policy_of_that(
+    mesh_of: MeshOf, worker: Worker
+) -> None:
+    with torch.library._scoped_library("shardprop_threads", "FRAGMENT") as library:
+        library.define("nested(Tensor x) -> Tensor")
+        library.impl("nested", lambda x: x * 3, "CompositeExplicitAutograd")
+        op = torch.ops.shardprop_threads.nested.default
+        x, y = crossed(mesh_of(2, 4))
+        inside: list[Any] = []
+
+        def rule(op: Any, args: Any, kwargs: Any) -> list[list[Any]]:
+            worker.run(lambda: shardprop.enable(**OPTIMAL))
+            inside.append(sharded(x + y).placements)
+            return [[S(0), S(0)]]
+
+        shardprop.register_single_dim_rule(op)(rule)
+        shardprop.enable()
+        op(x)
+        assert {*inside} == {BY_TORCH}
+        assert sharded(x + y).placements == BY_OPTIMAL
+        shardprop.unregister(op)
+
+
 class Sample(NamedTuple):
     """An op that a thread ran, in nanoseconds from any moment."""
 

@@ -12,10 +12,11 @@ from torch.distributed.tensor import Placement
 from torch.distributed.tensor._op_schema import OutputSharding
 
 import shardprop
-from shardprop import _torch
+from shardprop import _core, _torch
+from shardprop.propagation.rewrites import rewrite
 from shardprop.rules import torch_registry
 
-from ..specs import P, R, S, spec_of
+from ..specs import SS, P, R, S, meta_of, spec_of
 
 aten = torch.ops.aten
 SIZES = (8, 6, 4)
@@ -24,6 +25,8 @@ SIZES = (8, 6, 4)
 CASES: dict[str, tuple[Any, tuple[int, ...], Placement, tuple[Any, ...], tuple[Any, ...]]] = {
     "view": (aten.view.default, SIZES, S(0), ([8, 24],), ([2, 24],)),
     "view, whole": (aten.view.default, SIZES, R, ([8, 24],), ([8, 24],)),
+    # Two runs of 6 rows, of which rank 0 has 2 and 2: no quarter of the 12.
+    "view of runs": (aten.view.default, (12, 4, 2), SS(0, 2), ([12, 8],), ([4, 8],)),
     "new memory": (aten.new_zeros.default, SIZES, S(0), ([8, 6, 4],), ([2, 6, 4],)),
     "squeeze": (aten.squeeze.default, (4, 1, 6), S(0), (), ((1,),)),
     "group norm": (
@@ -82,6 +85,16 @@ def test_counts_become_local_in_the_call_that_moves_an_operand(
     assert ours.needs_redistribute and call is not None
     assert [spec.placements for spec in call.args_spec] == [(S(0),), (R,)]
     assert call.args_schema[3:] == (2, 6, 4, 2, 1e-5)
+
+
+def test_a_shape_beside_several_outputs_is_left_to_torch(
+    mesh_of: Callable[..., DeviceMesh],
+) -> None:
+    spec, meta = spec_of(mesh_of(4), SIZES, [S(0)]), meta_of(SIZES)
+    schema = torch_registry.op_schema(aten.view.default, (spec, [8, 24]), {})
+    for output, metas in (((spec, spec), meta), (spec, (meta, meta))):
+        with pytest.raises(_core.Unsupported, match="shape arguments of an op with several outp"):
+            rewrite(schema, None, [spec], output, metas)
 
 
 def _plain(arg: Any) -> Any:

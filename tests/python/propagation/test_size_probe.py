@@ -228,3 +228,22 @@ def test_a_size_that_was_compared_with_a_number_stays_on_its_side() -> None:
     assert [reads.hold([(size, 1)]) for size in (4, 5, 100)] == [False, True, True]
     assert first.shape[0] < 10
     assert [reads.hold([(size, 1)]) for size in (4, 5, 9, 10)] == [False, True, True, False]
+
+
+def test_a_size_that_was_taken_for_a_truth_stays_as_true() -> None:
+    def seen(size: int) -> tuple[bool, list[bool]]:
+        reads = Reads()
+        (meta,), _ = watched((meta_of((size, 7)),), {}, reads)
+        return bool(meta.shape[0]), [reads.hold([(other, 1)]) for other in (0, 1, 5, 100)]
+
+    assert seen(5) == seen(1) == (True, [False, True, True, True])
+    assert seen(0) == (False, [True, False, False, False])
+
+
+def test_strides_are_noted_as_such() -> None:
+    reads = Reads()
+    (meta,), _ = watched((meta_of((5, 7)),), {}, reads)
+    assert meta.shape[0] == 5
+    assert not reads.strides
+    assert meta.stride[0] > meta.stride[1]
+    assert reads.strides

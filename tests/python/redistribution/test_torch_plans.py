@@ -10,8 +10,9 @@ from torch.distributed.tensor import Partial
 from torch.distributed.tensor._collective_utils import redistribute_cost
 
 import shardprop
-from shardprop import _core
+from shardprop import ShardpropError, _core
 from shardprop.redistribution import torch_plans
+from shardprop.support.stats import Recorder
 
 from .. import specs
 from ..specs import SS, R, S
@@ -47,3 +48,20 @@ def test_where_torch_finds_no_path_its_error_is_ours(mesh_of: Callable[..., Devi
     for cost in (redistribute_cost, shardprop.redistribute_cost):
         with pytest.raises(AssertionError, match=r"No path found from src_state R_S\(0, 2\)"):
             cost(view, mixed)
+
+
+def test_a_plan_of_specs_that_we_do_not_model_is_refused(
+    mesh_of: Callable[..., DeviceMesh],
+) -> None:
+    mesh, symbols = mesh_of(4), Symbols()
+    size = symbols.backed("size", 64)
+    with symbols.mode:
+        ends = [spec_of(mesh, (size, 8), [placement]) for placement in (S(0), R)]
+    with pytest.raises(ShardpropError, match=r"specs that the core models, got a symbolic shape\."):
+        shardprop.plan(*ends)
+
+
+def test_prices_outside_of_a_decision_share_no_history() -> None:
+    """Not even in a thread that has decided nothing yet."""
+    planner = torch_plans.TorchPlanner(Recorder())
+    assert planner._history() is not planner._history()

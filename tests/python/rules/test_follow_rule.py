@@ -10,10 +10,13 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import distribute_tensor
 
 import shardprop
-from shardprop.rules.follow_rule import Candidate, candidate_costs
+from shardprop.model.question import question_of
+from shardprop.propagation.propagator import current_policy
+from shardprop.rules import torch_registry
+from shardprop.rules.follow_rule import Candidate, FollowRule, candidate_costs
 
 from ..narrow import sharded
-from ..specs import SS, R, S, spec_of
+from ..specs import SS, R, S, meta_of, spec_of
 
 REVERSED = [(0, (1, 0))]
 
@@ -53,3 +56,16 @@ def test_a_list_of_one_output_is_a_list(mesh_of: Callable[..., DeviceMesh]) -> N
     with shardprop.enabled(strict=True):
         (piece,) = torch.split(x, 8)
     assert sharded(piece).placements == (S(1),)
+
+
+def test_an_op_whose_only_operand_is_a_keyword_runs_on_its_mesh(
+    mesh_of: Callable[..., DeviceMesh],
+) -> None:
+    """Keyword arguments are not moved: none of them has a cost."""
+    spec = spec_of(mesh_of(4), (8, 8), [S(0)])
+    schema = torch_registry.op_schema(torch.ops.aten.full.out, ([8, 8], 1.0), {"out": spec})
+    rule = FollowRule(lambda question: Candidate((spec.placements,), ()))
+    choice = rule.choose(question_of(schema, meta_of((8, 8))), current_policy())
+    assert choice.mesh is mesh_of(4)
+    assert (choice.outputs, choice.operands) == ((spec.placements,), ())
+    assert (choice.cost, choice.operand_costs) == (0.0, [])

@@ -313,6 +313,19 @@ def test_a_rule_is_text() -> None:
             '"m k -> m".',
         ),
         (
+            "m -> n",
+            aten.arange.default,
+            "aten.arange.default: Expected 0 operands, got 1. Write one for every tensor argument "
+            'of the schema, "_" for a tensor that is always whole. The rule is "m -> n".',
+        ),
+        (
+            "-> m n",
+            aten.mm.default,
+            "aten.mm.default: Expected 2 operands (self, mat2), got 1. Write one for every tensor "
+            'argument of the schema, "_" for a tensor that is always whole. The rule is '
+            '"-> m n".',
+        ),
+        (
             "m k, k n -> m n, m",
             aten.mm.default,
             "aten.mm.default: Expected 1 output, got 2. Write one for every tensor that the schema "

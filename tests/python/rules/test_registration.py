@@ -240,6 +240,40 @@ def test_written_operands_stay_where_they_are(mesh_of: MeshOf) -> None:
     assert shardprop.propagate(ops.scale_into.default, x, y).operands == ((S(1),),) * 2
 
 
+def test_a_written_operand_on_another_mesh_is_refused_in_torchs_words(mesh_of: MeshOf) -> None:
+    """It stays where it is, but that is not what is wrong."""
+    shardprop.register_single_dim_rule(ops.mix.default)(elementwise())
+
+    def message() -> str:
+        x, y = (distribute_tensor(torch.ones(8, 8), mesh_of(n), [S(0)]) for n in (2, 4))
+        with pytest.raises(RuntimeError) as caught:
+            ops.mix_(x, y)
+        return str(caught.value)
+
+    alone = message()
+    with shardprop.enabled():
+        assert message() == alone
+
+
+def test_the_notation_is_told_the_outputs_that_a_decision_has_found_out(mesh_of: MeshOf) -> None:
+    runs: list[int] = []
+
+    def split(x: torch.Tensor, heads: int) -> torch.Tensor:
+        runs.append(heads)
+        return x.new_empty(x.shape[0], heads, x.shape[1] // heads)
+
+    with torch.library._scoped_library("shardprop_heads", "DEF") as library:
+        library.define("split(Tensor x, int heads) -> Tensor")
+        library.impl("split", split, "Meta")
+        op = torch.ops.shardprop_heads.split.default
+        shardprop.register_rule(op, "b (h d) -> b h d")
+        runs.clear()
+        decision = shardprop.propagate(op, spec_of(mesh_of(2), (8, 12), [S(1)]), 4)
+        shardprop.unregister(op)
+    assert decision.outputs == ((S(1),),)
+    assert runs == [4]
+
+
 def test_variants_get_their_rules(mesh_of: MeshOf) -> None:
     shardprop.register_single_dim_rule(ops.mix.default)(
         lambda op, args, kwargs: [[S(0), S(0), S(0)], [P, P, R], [S(1), R, S(1)]]

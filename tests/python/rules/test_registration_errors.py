@@ -73,6 +73,8 @@ def test_what_is_no_function_is_refused() -> None:
     )
     with refused(message):
         shardprop.register_single_dim_rule(step)([[1]])  # type: ignore[arg-type]
+    with refused(message):
+        shardprop.register_single_dim_rule([step, ops.mix.default])([[1]])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("op", [ops.unknown.default, no_fake], ids=["library", "custom_op"])

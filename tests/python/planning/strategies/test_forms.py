@@ -11,6 +11,7 @@ import torch
 from torch._subclasses import FakeTensorMode
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry
+from torch.distributed.tensor._ops.single_dim_strategy import register_single_dim_strategy
 from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
@@ -143,6 +144,12 @@ BAD: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         "aten.mm.default: Expected operands that",
     ),
     "too few": (RELU, (M,), {"sources": []}, "sources: Expected layouts .or None. for each of 1"),
+    "too many": (
+        RELU,
+        (M,),
+        {"sources": [None, None]},
+        "sources: .* each of 1 operands, got 2",
+    ),
     "no list": (RELU, (M,), {"sources": S(0)}, "sources: Expected layouts .* got Shard"),
     "one layout": (RELU, (M,), {"sources": [(S(0), R)]}, r"sources\[0\]: Expected a sequence of"),
     "none": (RELU, (M,), {"sources": [[]]}, r"sources\[0\]: Expected a layout at least"),
@@ -231,3 +238,30 @@ def test_an_output_that_a_call_leaves_out_has_no_layout(mesh_of: Any) -> None:
     assert (found.outputs[:, 0] == -1).all()
     assert (found.outputs[:, 1:] >= 0).all()
     assert found.output_metas[0] is None
+
+
+def test_an_output_that_only_some_rows_name_has_no_layout_in_the_others(mesh_of: Any) -> None:
+    with torch.library._scoped_library("shardprop_forms", "DEF") as library:
+        library.define("halves(Tensor x) -> (Tensor, Tensor)")
+        library.impl("halves", lambda x: (x + 1, x + 2), "CompositeExplicitAutograd")
+        op = torch.ops.shardprop_forms.halves.default
+        rows: list[list[Any]] = [[S(0), None, S(0)], [S(1), S(1), S(1)]]
+        register_single_dim_strategy(op)(lambda *_: rows)
+        found = {*shardprop.strategies(op, (meta_of((8, 6)),), mesh=mesh_of(2))}
+        DTensor._op_dispatcher.sharding_propagator.op_single_dim_strategy_funcs.pop(op)
+    cut = {each.operands[0]: each.outputs for each in found if each.operands[0] != (R,)}
+    assert cut == {(S(0),): ((S(0),), None), (S(1),): ((S(1),), (S(1),))}
+
+
+def test_each_element_of_a_list_has_its_own_sources(mesh_of: Any) -> None:
+    metas = [meta_of((8, 8)), meta_of((8, 8))]
+    found = shardprop.strategies(
+        aten._foreach_mul.Tensor,
+        (metas, meta_of(())),
+        mesh=mesh_of(4),
+        sources=[[(S(0),), (R,)], [(S(1),)], [(P,)]],
+    )
+    assert [
+        [[each.layouts[number] for number in numbers] for numbers in each.sources]
+        for each in found.elements
+    ] == [[[(S(0),), (R,)], [(P,)]], [[(S(1),)], [(P,)]]]

@@ -124,6 +124,16 @@ def test_in_place_ops_keep_any_layout_of_what_they_write(op: Any, mesh_of: Any) 
     assert (SS(1, 2), R) in written
 
 
+def test_what_is_written_in_place_is_placed_as_the_output(mesh_of: Any) -> None:
+    args, mesh = (m((16, 24)), m((24,))), mesh_of(4)
+    found = {*shardprop.strategies(aten.add_.Tensor, args, mesh=mesh)}
+    elsewhere = {*shardprop.strategies(aten.add.Tensor, args, mesh=mesh)} - found
+    assert (((S(1),),), ((S(1),), (S(0),))) in found
+    assert all(outputs[0] == operands[0] for outputs, operands in found)
+    assert elsewhere
+    assert all(outputs[0] != operands[0] for outputs, operands in elsewhere)
+
+
 def test_out_argument_is_placed_as_the_output(mesh_of: Any) -> None:
     mesh = mesh_of(2, 4)
     args, kwargs = (m((16, 8)), m((16, 8))), {"out": m((16, 8))}

@@ -11,7 +11,7 @@ import torch
 from shardprop import _torch
 from shardprop._torch import DTensorSpec, OpSchema
 from shardprop.propagation.decomposition.by_rows import ByRows, DimLayout, NotPlain
-from shardprop.propagation.decomposition.program import Call, fill
+from shardprop.propagation.decomposition.program import Call, Program, Ref, fill
 from shardprop.rules import torch_registry
 from shardprop.rules.rule import DecompositionRule
 
@@ -58,3 +58,23 @@ def test_a_list_of_one_output_is_no_output_to_torch_before_it_places_lists() -> 
     else:
         with pytest.raises(NotPlain):
             asked.from_core(schema_of(call), {0: rows}, rule)
+
+
+def test_one_placement_is_that_of_each_of_several_outputs() -> None:
+    program = program_of(lambda x: torch.topk(x, 2, 1)[0], OPERAND)
+    (call,) = program.calls
+    asked, rows = ByRows(program, call, one_rank()), DimLayout(S(0), None)
+    rule = DecompositionRule([[S(0), S(0)], [R, R]], 1)
+    assert asked.from_core(schema_of(call), {0: rows}, rule) == (rows, rows)
+
+
+def test_torch_gives_the_outputs_of_an_op_no_spec_whose_first_is_one_of_several_lists() -> None:
+    with torch.library._scoped_library("shardprop_by_rows", "DEF") as library:
+        library.define("both(Tensor x) -> (Tensor[], Tensor)")
+        both = torch.ops.shardprop_by_rows.both.default
+        meta = OPERAND
+        call = Call(both, (Ref(0),), {}, (0,), (1, 2), (meta, meta))
+        program = Program((meta,) * 3, 1, (call,), (1, 2))
+        asked, rows = ByRows(program, call, one_rank()), DimLayout(S(0), None)
+        rule = DecompositionRule([[S(0), S(0), S(0)], [R, R, R]], 2)
+        assert asked.from_core(schema_of(call), {0: rows}, rule) == (None, None)
