@@ -132,6 +132,9 @@ class NestedDecisions:
                 return by_rows.from_core(schema, layouts, rows)
             except (_core.Unsupported, _core.RuleError, NoStrategyError, NotPlain):
                 pass
+        if self.beyond_torch and not torch_registry.has_rule(call.op):
+            # torch refuses the outer op anyway, and would try every combination of placements.
+            raise Refused(f"{call.op} has no rows of ours")
         inside = self._decide(schema, call.meta)
         self.correction = self.correction or inside.correction
         return recorded(call, schema, inside.sharding)
