@@ -132,7 +132,7 @@ class NestedDecisions:
                 return by_rows.from_core(schema, layouts, rows)
             except (_core.Unsupported, _core.RuleError, NoStrategyError, NotPlain):
                 pass
-        if self.beyond_torch and not torch_registry.has_rule(call.op):
+        if self.beyond_torch and self._is_left_to_torch(schema):
             # torch refuses the outer op anyway, and would try every combination of placements.
             raise Refused(f"{call.op} has no rows of ours")
         inside = self._decide(schema, call.meta)
@@ -156,6 +156,9 @@ class NestedDecisions:
         self.beyond_torch |= found.refused_by_torch
         self.correction = self.correction or found.correction
         return found
+
+    def _is_left_to_torch(self, schema: OpSchema) -> bool:
+        return not torch_registry.has_rule(schema.op) and self._decompose(schema) is None
 
     def _schema(self, call: Call, layouts: dict[int, DimLayout]) -> OpSchema:
         specs = {value: self._spec(value, layout) for value, layout in layouts.items()}

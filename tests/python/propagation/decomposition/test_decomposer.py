@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement
 
 from shardprop import _torch
-from shardprop.propagation.decomposition.program import OrderMatters
+from shardprop.propagation.decomposition.program import Declined, OrderMatters
 from shardprop.propagation.propagator import current_policy
 from shardprop.propagation.route import decomposer
 from shardprop.rules import torch_registry
@@ -63,3 +63,38 @@ def test_an_answer_of_torchs_cache_is_torchs_where_it_has_no_cache_of_its_own(
     schema = torch_registry.op_schema(aten.cross.out, (x, y, 1), {"out": out})
     with pytest.raises(OrderMatters, match="calls whose decisions torch takes from its cache"):
         decomposer.rows(schema, current_policy())
+
+
+def test_what_torch_refuses_is_decided_by_calls_that_come_apart_too(
+    mesh_of: Callable[..., DeviceMesh],
+) -> None:
+    """Whatever was asked before, and where a dim of the scores is tried on targets without it."""
+    mesh = mesh_of(4)
+    op = aten.cross_entropy_loss.default
+    for place in (R, S(0)):
+        scores = spec_of(mesh, (8, 3), [place])
+        targets = spec_of(mesh, (8,), [place], dtype=torch.int64)
+        schema = torch_registry.op_schema(op, (scores, targets, spec_of(mesh, (3,), [place])), {})
+        with _torch.as_dispatched():
+            assert decomposer.rows(schema, current_policy()).refused_by_torch
+
+
+def test_what_torch_refuses_is_not_left_to_its_search(
+    mesh_of: Callable[..., DeviceMesh], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It tries every combination of placements inside: 35 s for this op."""
+    decided = []
+
+    def decide(schema: Any, meta: Any, chooser: Any) -> Any:
+        decided.append(schema.op)
+        return plain(schema, meta, chooser)
+
+    plain = decomposer.decide
+    monkeypatch.setattr(decomposer, "decide", decide)
+    decomposer.clear()
+    mesh = mesh_of(4)
+    out, x = (spec_of(mesh, (2, 3, n, n), [S(0)]) for n in (12, 8))
+    op = aten.reflection_pad2d_backward.default
+    with _torch.as_dispatched(), pytest.raises(Declined, match="has no rows of ours"):
+        decomposer.rows(torch_registry.op_schema(op, (out, x, [2, 2, 2, 2]), {}), current_policy())
+    assert all(map(torch_registry.has_rule, decided))
