@@ -107,6 +107,7 @@ class ThreadCounts:
     __slots__ = (
         "_depth",
         "_start",
+        "correction",
         "corrections",
         "decisions",
         "delegated",
@@ -128,6 +129,7 @@ class ThreadCounts:
         self._start = 0.0
         # Of the latest decision; see `propagation.observers.Observed`.
         self.outcome: tuple[DecidedBy, str] | None = None
+        self.correction: str | None = None
         # What the decisions are made under that this thread carries out; None before the first.
         self.terms: Any = None
         self.reset()
@@ -189,6 +191,7 @@ class ThreadCounts:
         """The decision puts right what torch alone may get wrong."""
         if self._depth == 1:
             self.corrections[fault] += 1
+            self.correction = fault
 
     def left_to_torch(self, reason: str, strided: int) -> None:
         """torch's own function decided an op that has no rule."""

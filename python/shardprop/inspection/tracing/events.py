@@ -25,6 +25,7 @@ def decision_of(event: Decided, began: float) -> TracedDecision:
         error=None if asked.error is None else str(asked.error) or type(asked.error).__name__,
         decider=decider,
         reason=reason,
+        correction=asked.correction,
         seconds=asked.seconds,
         place=_place(event.spot),
         policy=event.policy.name,

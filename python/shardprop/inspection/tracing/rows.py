@@ -6,10 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from ..._torch import DTensorSpec, Placement
+from ...model.operands import operands_of
 from .model import Place, TracedDecision, TracedRedistribution, planner_of
 from .plans import spec_identity
 
-__all__ = ["ModuleRow", "MoveRow", "Totals", "across_modules", "by_module", "moves_alike", "totals"]
+__all__ = [
+    "CorrectionRow",
+    "ModuleRow",
+    "MoveRow",
+    "Totals",
+    "across_modules",
+    "by_module",
+    "corrected",
+    "moves_alike",
+    "totals",
+]
 
 EXPLICIT = "redistribute"
 
@@ -45,6 +57,28 @@ class MoveRow(TracedRedistribution):
     def total_wire_bytes(self) -> int:
         """Bytes that a rank sends for all."""
         return self.wire_bytes * self.count
+
+
+@dataclass(frozen=True)
+class CorrectionRow:
+    """Decisions that put the same fault of torch's right, for the same op at the same place.
+
+    Attributes:
+        correction: The name of the fault (docs/corrections.md).
+        op: The overload.
+        place: The line and the module.
+        operands: The placements of each operand of the first of them, by the operand's name.
+        count: How many decisions. A call that torch's cache answers is none: two calls with the
+            same layouts are one decision, at the place of the first.
+        first: The index of the first in `Trace.decisions`.
+    """
+
+    correction: str
+    op: str
+    place: Place
+    operands: dict[str, tuple[Placement, ...]]
+    count: int
+    first: int
 
 
 @dataclass(frozen=True)
@@ -185,3 +219,27 @@ def by_module(decisions: Sequence[TracedDecision], moves: Sequence[MoveRow]) -> 
             us=move.total_us,
         )
     return [*rows.values()]
+
+
+def corrected(decisions: Sequence[TracedDecision]) -> list[CorrectionRow]:
+    """A row for each correction, op and place, in the order in which they were first met."""
+    rows: dict[tuple[str, str, Place], CorrectionRow] = {}
+    for number, decision in enumerate(decisions):
+        fault = decision.correction
+        if fault is None:
+            continue
+        key = (fault, decision.op, decision.place)
+        known = rows.get(key)
+        rows[key] = (
+            CorrectionRow(*key, operands=_placed(decision), count=1, first=number)
+            if known is None
+            else replace(known, count=known.count + 1)
+        )
+    return [*rows.values()]
+
+
+def _placed(decision: TracedDecision) -> dict[str, tuple[Placement, ...]]:
+    """Where the operands are, by their names."""
+    schema = decision.schema
+    operands = operands_of(schema.op, schema.args_schema, schema.kwargs_schema)
+    return {x.name: x.meta.placements for x in operands if isinstance(x.meta, DTensorSpec)}

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from ...redistribution.hook import plan_text
 from ...support.console import counted, table, table_lines, wrapped
 from ...support.stats import DecidedBy
-from ..words import bytes_text, dim_names, dtype_text, over_text
+from ..words import bytes_text, dim_names, dtype_text, over_text, placements_text
 from .model import Place
-from .rows import ModuleRow, MoveRow, totals
+from .rows import CorrectionRow, ModuleRow, MoveRow, totals
 
 if TYPE_CHECKING:
     from .report import Trace
@@ -23,13 +23,16 @@ __all__ = ["report_text"]
 _MODULE_ROWS = 25
 _NARROWEST = 12
 _REASONS = 10
+_CORRECTIONS = 10
 
 
 def report_text(trace: Trace, width: int, most_expensive: int) -> str:
-    """Summary, modules and ops, the most expensive redistributions, what was left to torch."""
+    """Summary, modules and ops, the most expensive redistributions, what was put right, what was
+    left to torch."""
     parts = [[*_summary(trace)]]
     parts.append([*_modules(trace.by_module(), width)])
     parts.append([*_most_expensive(trace.most_expensive(most_expensive))])
+    parts.append([*_corrected(trace.corrections)])
     parts.append([*_left(trace)])
     return "\n\n".join("\n".join(_fitted(line, width) for line in part) for part in parts if part)
 
@@ -124,6 +127,19 @@ def _way(row: MoveRow) -> str:
     steps = row.plan.steps
     over = ", ".join(f"{step.kind} over {over_text(names, step.mesh_dims)}" for step in steps)
     return f"{tensor}{plan_text(steps)}  ({over})"
+
+
+def _corrected(rows: Sequence[CorrectionRow]) -> Iterator[str]:
+    if not rows:
+        return
+    yield "Put right, where torch alone may give wrong values (docs/corrections.md)"
+    for row in rows[:_CORRECTIONS]:
+        times = f"{row.count} x " if row.count > 1 else ""
+        placed = ", ".join(f"{name} {placements_text(p)}" for name, p in row.operands.items())
+        yield f"  {times}{_op(row.op)}({placed}): {row.correction}"
+        yield f"      {_where(row.place, (row.place.module,))}"
+    if len(rows) > _CORRECTIONS:
+        yield f"  and {counted(len(rows) - _CORRECTIONS, 'row')} more: Trace.corrections"
 
 
 def _left(trace: Trace) -> Iterator[str]:
