@@ -26,7 +26,10 @@ from shardprop.cli.doctor_checks import (
     state,
     versions,
 )
+from shardprop.corrections.by_op import CORRECTIONS
+from shardprop.corrections.scan_from_the_end import SCAN_FROM_THE_END
 from shardprop.propagation import propagator
+from shardprop.propagation.route import is_needless
 from shardprop.redistribution.mesh_cost_models import MeshModels
 from shardprop.support.cache import CacheStats
 
@@ -42,6 +45,7 @@ CHECKS = {
     "extension",
     "enabled",
     "other patches",
+    "corrections",
     "hook",
     "answers",
     "caches",
@@ -249,6 +253,41 @@ def test_another_answer_than_torchs_is_found(mesh_of: Any, monkeypatch: pytest.M
     finding = found(lambda: hook.same_answer(mesh))
     assert finding.status is Status.PROBLEM
     assert "refused" in finding.text and "aten.mm.default" in finding.text
+
+
+def test_corrections_that_this_torch_does_not_need_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A fault is mended where torch has single-dim rules for all of its ops, as for each op that
+    `docs/corrections.md` says to end with torch 2.15."""
+    finding = found(hook.corrections)
+    by_2_15 = [each.name for each in CORRECTIONS if each.ends.startswith("torch 2.15")]
+    is_2_15 = torch.__version__ >= "2.15"
+    assert finding.status is Status.OK
+    assert by_2_15 and all((name in finding.text) is is_2_15 for name in by_2_15)
+    in_use = len(CORRECTIONS) - (len(by_2_15) if is_2_15 else 0)
+    assert finding.text.startswith(f"{in_use} of {len(CORRECTIONS)} in use")
+
+
+@pytest.mark.skipif(is_needless(SCAN_FROM_THE_END), reason="this torch has rules for these ops")
+def test_a_correction_is_needless_once_torch_has_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all of its ops: one of several is not enough."""
+    one, *others = SCAN_FROM_THE_END.ops
+    rules = _torch.propagator().op_single_dim_strategy_funcs
+    rule = next(iter(rules.values()))
+    monkeypatch.setitem(rules, one, rule)
+    assert not is_needless(SCAN_FROM_THE_END)
+    for op in others:
+        monkeypatch.setitem(rules, op, rule)
+    assert is_needless(SCAN_FROM_THE_END)
+    assert SCAN_FROM_THE_END.name in found(hook.corrections).text
+
+
+def test_corrections_that_are_off_are_noted() -> None:
+    with shardprop.enabled(corrections=False):
+        finding = found(hook.corrections)
+    assert finding.status is Status.NOTE
+    assert "corrections=False" in finding.text
 
 
 # --- the state of the process ------------------------------------------------------------------
