@@ -16,7 +16,9 @@ With `shardprop.enable()` every decision is torch's, save where that silently gi
 the ranks together do not hold what the op gives on whole tensors, in value or gradient, and
 nothing raises. Each such fault of torch is an object with a predicate as narrow as the fault, in
 `python/shardprop/corrections/`. `stats().corrections` counts the decisions that put one right, by
-name; `propagate(...).route.why` and `explain` say it of one decision.
+name; `propagate(...).route.why` and `explain` say it of one decision. Which lines of a program need
+one, `shardprop audit SCRIPT` says ([cli.md](cli.md#shardprop-audit)), and `trace().corrections`;
+`shardprop doctor` says which ones the installed torch makes needless.
 
 `shardprop.enable(corrections=False)` decides as torch does, bit for bit, with its faults and its
 refusals.

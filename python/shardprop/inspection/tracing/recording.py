@@ -23,7 +23,7 @@ from ...propagation.propagator import current_policy
 from .module_stack import Spot, Whereabouts
 from .source_lines import is_users
 
-__all__ = ["Decided", "Moved", "Recording", "begin", "end"]
+__all__ = ["CorrectedCalls", "Decided", "Moved", "Recording", "begin", "end"]
 
 
 class Decided(NamedTuple):
@@ -71,6 +71,18 @@ class Recording:
             self.dropped += 1
             if isinstance(event, Decided):
                 self.dropped_seconds += event.asked.seconds
+
+
+class CorrectedCalls(Recording):
+    """Of all events only the decisions that put a fault of torch's right, and those made with
+    corrections off."""
+
+    def add(self, event: Decided | Moved) -> None:
+        """Put such a decision by."""
+        if isinstance(event, Decided) and (
+            event.asked.correction is not None or not event.policy.corrects
+        ):
+            super().add(event)
 
 
 _open: tuple[Recording, ...] = ()

@@ -18,7 +18,7 @@ from .rows import CorrectionRow, ModuleRow, MoveRow, totals
 if TYPE_CHECKING:
     from .report import Trace
 
-__all__ = ["report_text"]
+__all__ = ["op_text", "place_text", "report_text"]
 
 _MODULE_ROWS = 25
 _NARROWEST = 12
@@ -77,7 +77,7 @@ def _modules(rows: Sequence[ModuleRow], width: int) -> Iterator[str]:
     # Of what moves, equals in the program's order; of what does not, the slowest to decide first.
     ordered = sorted(rows, key=lambda row: (-row.us, 0.0 if row.us else -row.decision_seconds))
     cells = [
-        (_module(row.module, row.backward), _op(row.op), *_numbers(row))
+        (_module(row.module, row.backward), op_text(row.op), *_numbers(row))
         for row in ordered[:_MODULE_ROWS]
     ]
     rest = ordered[_MODULE_ROWS:]
@@ -111,9 +111,9 @@ def _most_expensive(rows: Sequence[MoveRow]) -> Iterator[str]:
         price = f"{row.us:.1f} us" if row.plan else "no price"
         times = f"{row.count} x " if row.count > 1 else ""
         sent = f", {bytes_text(row.wire_bytes)} sent" if row.plan else ""
-        yield f"{place:4}. {times}{price}{sent}  {_op(row.op or '')}{operand}"
+        yield f"{place:4}. {times}{price}{sent}  {op_text(row.op or '')}{operand}"
         yield f"      {_way(row)}"
-        yield f"      {_where(row.place, row.modules)}"
+        yield f"      {place_text(row.place, row.modules)}"
 
 
 def _way(row: MoveRow) -> str:
@@ -136,8 +136,8 @@ def _corrected(rows: Sequence[CorrectionRow]) -> Iterator[str]:
     for row in rows[:_CORRECTIONS]:
         times = f"{row.count} x " if row.count > 1 else ""
         placed = ", ".join(f"{name} {placements_text(p)}" for name, p in row.operands.items())
-        yield f"  {times}{_op(row.op)}({placed}): {row.correction}"
-        yield f"      {_where(row.place, (row.place.module,))}"
+        yield f"  {times}{op_text(row.op)}({placed}): {row.correction}"
+        yield f"      {place_text(row.place, (row.place.module,))}"
     if len(rows) > _CORRECTIONS:
         yield f"  and {counted(len(rows) - _CORRECTIONS, 'row')} more: Trace.corrections"
 
@@ -168,7 +168,8 @@ def _middle_cut(text: str, width: int) -> str:
     return f"{text[:head]}..{text[len(text) - (width - 2 - head) :]}"
 
 
-def _op(op: str) -> str:
+def op_text(op: str) -> str:
+    """The overload without what most have."""
     return op.removeprefix("aten.").removesuffix(".default")
 
 
@@ -176,7 +177,8 @@ def _module(module: str, backward: bool) -> str:
     return f"{module or '(none)'}{' <-' if backward else ''}"
 
 
-def _where(place: Place, modules: Sequence[str]) -> str:
+def place_text(place: Place, modules: Sequence[str]) -> str:
+    """The line, its function, and the modules that run it."""
     backward = ", backward" if place.backward else ""
     named = [module for module in modules if module]
     more = f" and {len(named) - 1} more" if len(named) > 1 else ""

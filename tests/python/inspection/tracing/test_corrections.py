@@ -15,6 +15,7 @@ from shardprop.corrections.by_op import CORRECTIONS
 from shardprop.corrections.local_sizes import LOCAL_SIZES
 from shardprop.corrections.no_dims_named import NO_DIMS_NAMED
 from shardprop.inspection.tracing import Trace
+from shardprop.inspection.tracing.session import corrected_calls
 from shardprop.propagation import observers
 from shardprop.propagation.observers import Observed
 
@@ -124,3 +125,22 @@ def test_an_observer_is_told_the_name_and_of_the_next_decision_none(mesh_of: Mes
 
 def test_names_tell_corrections_apart() -> None:
     assert len({correction.name for correction in CORRECTIONS}) == len(CORRECTIONS)
+
+
+def test_corrected_calls_are_counted_on_every_line(mesh_of: MeshOf) -> None:
+    with corrected_calls() as found:
+        uneven_mean(mesh_of(4))
+        dtensor(mesh_of(4), (8, 6), [S(0)]).sum()
+    assert [(row.op, row.count) for row in found.corrections] == [("aten.mse_loss.default", 1)] * 2
+    assert len(found.decisions) == 2 and found.redistributions == []
+
+
+def test_afterwards_torchs_cache_answers_again(mesh_of: MeshOf) -> None:
+    x = dtensor(mesh_of(4), (8, 6), [S(0)])
+    with shardprop.enabled():
+        with corrected_calls():
+            x.sum()
+        x.sum()
+        with shardprop.trace() as found:
+            x.sum()
+    assert (found.hits, found.misses, found.decisions) == (1, 0, [])
