@@ -40,7 +40,7 @@ def test_greedy_plan(who: str, ndim: int, mesh_of: Any, run: Any) -> None:
     if who == "torch":
         run(lambda: torch_steps(src, dst), 50, group, before=shardprop.clear_caches)
     else:
-        plan = run(lambda: torch_planner.plan(src, dst), 200, group)
+        plan = run(lambda: torch_planner().plan(src, dst), 200, group)
         assert steps_of(plan) == torch_steps(src, dst)
 
 
@@ -56,7 +56,7 @@ def test_graph_plan(who: str, ndim: int, mesh_of: Any, run: Any) -> None:
         if who == "torch":
             run(lambda: torch_steps(src, dst), 1 if ndim == 4 else 3, group, shardprop.clear_caches)
         else:
-            plan = run(lambda: torch_planner.plan(src, dst), 20, group)
+            plan = run(lambda: torch_planner().plan(src, dst), 20, group)
             shardprop.clear_caches()
             assert steps_of(plan) == torch_steps(src, dst)
 

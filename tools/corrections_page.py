@@ -12,18 +12,19 @@ from shardprop.corrections.correction import CallCorrection, Correction
 
 _HEAD = """# Where torch's decisions are put right
 
-With `shardprop.enable()` every decision is torch's, save where that silently gives wrong values:
-the ranks together do not hold what the op gives on whole tensors, in value or gradient, and
-nothing raises. Each such fault of torch is an object with a predicate as narrow as the fault, in
-`python/shardprop/corrections/`. `stats().corrections` counts the decisions that put one right, by
-name; `propagate(...).route.why` and `explain` say it of one decision. Which lines of a program need
-one, `shardprop audit SCRIPT` says ([cli.md](cli.md#shardprop-audit)), and `trace().corrections`;
-`shardprop doctor` says which ones the installed torch makes needless.
+With `shardprop.enable()` every decision and every plan is torch's, save where that silently gives
+wrong values: the ranks together do not hold what the op gives on whole tensors, in value or
+gradient, and nothing raises. Each such fault of torch is an object in
+`python/shardprop/corrections/`, with a predicate as narrow as the fault. `stats().corrections`
+counts the decisions and redistributions that put one right, by name; `propagate(...).route.why`
+and `explain` say it of one decision. Which lines of a program need one, `shardprop audit SCRIPT`
+says ([cli.md](cli.md#shardprop-audit)), and `trace().corrections`; `shardprop doctor` says which
+ones the installed torch makes needless.
 
 `shardprop.enable(corrections=False)` decides as torch does, bit for bit, with its faults and its
 refusals.
 
-| fault | ops | torch | shardprop | ends with |
+| fault | where | torch | shardprop | ends with |
 |---|---|---|---|---|
 """
 
@@ -45,9 +46,9 @@ number, and what they hold is added up later. Whoever wants the number itself re
 ## What is not put right yet
 
 Other single-dim rules of torch are used as they are ([torch-rules.md](torch-rules.md) lists what
-is wrong with them), and so are its plans. A mean loss whose targets are ignored by default (-100),
-spread unevenly, and a maximum norm of a pending maximum of negative numbers are wrong in ways
-that depend on values.
+is wrong with them). Plans of symbolic sizes are torch's own. A mean loss whose targets are
+ignored by default (-100), spread unevenly, and a maximum norm of a pending maximum of negative
+numbers are wrong in ways that depend on values.
 """
 
 
@@ -57,11 +58,11 @@ def page() -> str:
 
 
 def _row(correction: Correction) -> str:
-    ops = "ops that torch decides by their decomposition"
+    where = correction.where
     if isinstance(correction, CallCorrection):
-        ops = "<br>".join(f"`{op}`" for op in correction.ops)
+        where = "<br>".join(f"`{op}`" for op in correction.ops)
     return (
-        f"| {correction.name} | {ops} | {correction.fault} | {correction.right} "
+        f"| {correction.name} | {where} | {correction.fault} | {correction.right} "
         f"| {correction.ends} |\n"
     )
 

@@ -107,6 +107,7 @@ from .planner import (
 )
 from .pricing import (
     TransformInfo,
+    UnmergedTransformInfo,
     index_of_least_cost,
     install_cost,
     install_plans,

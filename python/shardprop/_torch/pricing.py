@@ -44,6 +44,15 @@ torch_gen_transform_infos_non_cached = _redistribute._gen_transform_infos_non_ca
 TransformInfo = _redistribute._TransformInfo
 
 
+class UnmergedTransformInfo(TransformInfo):
+    """A step that torch does not merge with its neighbours on a flattened mesh."""
+
+    __slots__ = ()
+
+    def _comm_type_key(self) -> None:
+        return None
+
+
 def install_plans(plan: Callable[..., Any], plan_non_cached: Callable[..., Any]) -> None:
     """Replace torch's plan of a redistribution."""
     for function in (plan, plan_non_cached):

@@ -16,6 +16,7 @@ from .joined_bools import JOINED_BOOLS
 from .local_sizes import LOCAL_SIZES
 from .nansum_of_pending import NANSUM_OF_PENDING
 from .no_dims_named import NO_DIMS_NAMED
+from .plans import STRIDED_OUT_OF_ORDER, UNEVEN_FLATTENED_GATHER
 from .powers_of_pending import POWERS_OF_PENDING
 from .scan_from_the_end import SCAN_FROM_THE_END
 from .sum_of_pending_norm import SUM_OF_PENDING_NORM
@@ -40,6 +41,8 @@ CORRECTIONS: tuple[Correction, ...] = (
     WEIGHTED_MEAN,
     INDEXED_BY_ANOTHER_SIZE,
     JOINED_BOOLS,
+    UNEVEN_FLATTENED_GATHER,
+    STRIDED_OUT_OF_ORDER,
 )
 
 

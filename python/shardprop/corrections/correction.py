@@ -19,12 +19,14 @@ class Correction:
         fault: What torch does, and why its values are wrong; a sentence without its subject.
         right: What shardprop does; likewise.
         ends: What ends it.
+        where: What has the fault, in words; the ops of a `CallCorrection` tell.
     """
 
     name: str
     fault: str
     right: str
     ends: str
+    where: str = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -6,6 +6,7 @@ from .correction import Correction
 
 LOCAL_SIZES = Correction(
     name="decomposition that reads sizes",
+    where="ops that torch decides by their decomposition",
     fault="follows the decomposition with the sizes of the whole tensors, but each rank runs the "
     "op itself on its shards: a number that comes from a size (the count of a mean, in its "
     "gradient too) is another there. The gradients of mean losses are too large by the number of "

@@ -47,9 +47,9 @@ __all__ = [
 ]
 
 _recorder = Recorder()
-torch_planner = TorchPlanner(_recorder)
 # With torch's faults put right, and without.
-_as_torch = {yes: TorchPolicy(torch_planner, _recorder, corrects=yes) for yes in (True, False)}
+_planners = {yes: TorchPlanner(_recorder, corrects=yes) for yes in (True, False)}
+_as_torch = {yes: TorchPolicy(_planners[yes], _recorder, corrects=yes) for yes in (True, False)}
 _not_enabled = Terms(_as_torch[True])
 _terms = TermsOfProcess(_recorder, _not_enabled)
 _enabled = False
@@ -240,6 +240,11 @@ def is_enabled() -> bool:
 def current_terms() -> Terms:
     """What decides, and how strictly."""
     return _terms.current
+
+
+def torch_planner() -> TorchPlanner:
+    """torch's prices and plans: its faults are put right, unless the policy leaves them in."""
+    return _planners[_terms.current.policy.corrects]
 
 
 def current_policy() -> Policy:

@@ -281,7 +281,7 @@ def plan(
     Raises:
         ShardpropError: what is no spec or has no metadata, two meshes, shapes or dtypes, mixed
             partials, a rank outside the mesh, no plan, a topology with a fault, or (policy
-            ``"torch"``) a plan of torch's that moves wrong data.
+            ``"torch"`` without corrections) a plan of torch's that moves wrong data.
     """
     check_ends(src, dst)
     current = current_policy()
@@ -294,7 +294,7 @@ def plan(
     try:
         if policy == "torch":
             planner = planner_for_plans("torch" if topology is None else topology, None)
-            steps = planner.priced(src, dst, torch_planner.merged(src, dst))
+            steps = planner.priced(src, dst, torch_planner().merged(src, dst))
         else:
             planner = _planner(current, topology, memory_limit)
             found = planner.steps(src, dst)

@@ -40,8 +40,8 @@ class Stats:
         strided_fallbacks: Those of them in `fallbacks`.
         seconds: Time spent in propagation, nested calls counted once.
         price_fallbacks: Prices and plans that went to torch's planner, by reason.
-        corrections: Decisions of `decisions` that put right what torch alone may get wrong, by the
-            name of the fault (docs/corrections.md).
+        corrections: Decisions of `decisions`, and redistributions, that put right what torch alone
+            may get wrong, by the name of the fault (docs/corrections.md).
         policy_fallbacks: Decisions, prices and plans that policy ``optimal`` left to policy
             ``torch``, by reason.
         caches: What each cache holds, by its name; all are bounded.
@@ -288,6 +288,10 @@ class Recorder:
     def price_fell_back(self, reason: str) -> None:
         """A price or plan went to torch's planner."""
         self.mine().price_fallbacks[reason] += 1
+
+    def plan_corrected(self, fault: str) -> None:
+        """A plan puts right what torch's own would move wrongly."""
+        self.mine().corrections[fault] += 1
 
     def policy_fell_back(self, reason: str) -> None:
         """Policy ``optimal`` left something to policy ``torch``."""

@@ -71,7 +71,7 @@ class Prices:
         return "there is no plan" if steps is None else total_of(steps).cost_ps
 
     def _torch_plan(self, src: DTensorSpec, dst: DTensorSpec) -> int | str:
-        steps = torch_planner.merged(src, dst)
+        steps = torch_planner().merged(src, dst)
         model = self.planner.models.of(src.mesh)
         found, priced, followed = _core.price_steps_of(model, src, dst, steps)
         if found:

@@ -152,7 +152,7 @@ def shardprop_answer(pair: Pair) -> Answer:
 
     def plan(source: DTensorSpec, target: DTensorSpec) -> tuple[Step, ...] | str:
         try:
-            steps = torch_planner.plan(source, target).steps
+            steps = torch_planner().plan(source, target).steps
         except shardprop.ShardpropError:
             return REFUSED
         return _steps((s.mesh_dim, s.src, s.dst, s.logical_shape) for s in steps)

@@ -177,7 +177,7 @@ def test_plans_while_tracing_equal_torchs(mesh_of: MeshOf) -> None:
                 expected = _redistribute._gen_transform_infos_non_cached(src, dst)
             except AssertionError:
                 continue
-            with shardprop.enabled():
+            with shardprop.enabled(corrections=False):
                 assert _redistribute._gen_transform_infos_non_cached(src, dst) == expected
         planned += 1
     assert planned > 300
@@ -189,10 +189,10 @@ def test_one_rank_that_traces_for_all_gets_torchs_plan(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2, 2)
     src, dst = (spec_of(mesh, (8, 8), layout) for layout in [(S(0), R), (R, S(0))])
     with settings.patch(compile_on_one_rank=True), shardprop.enabled():
-        torch_planner.transform_infos(src, dst)
+        torch_planner().transform_infos(src, dst)
         assert shardprop.stats().price_fallbacks == {}
         with FakeTensorMode():
-            torch_planner.transform_infos(src, dst)
+            torch_planner().transform_infos(src, dst)
     assert shardprop.stats().price_fallbacks == {"shapes of several ranks in a plan": 1}
 
 

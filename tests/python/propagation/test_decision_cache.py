@@ -213,10 +213,10 @@ def test_a_signal_handler_may_ask_while_its_thread_writes() -> None:
 
 
 def test_one_history_per_decision() -> None:
-    with torch_planner.one_decision():
-        first = torch_planner._history()
-        with contextlib.suppress(ValueError), torch_planner.one_decision():
-            assert torch_planner._history() is first
+    with torch_planner().one_decision():
+        first = torch_planner()._history()
+        with contextlib.suppress(ValueError), torch_planner().one_decision():
+            assert torch_planner()._history() is first
             raise ValueError
-        assert torch_planner._history() is first
-    assert torch_planner._history() is not first
+        assert torch_planner()._history() is first
+    assert torch_planner()._history() is not first

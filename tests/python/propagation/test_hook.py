@@ -264,9 +264,9 @@ def test_local_tensor_mode_gives_the_same_data(mesh_of: MeshOf) -> None:
 def test_min_cost_plans_are_honoured(mesh_of: MeshOf) -> None:
     src = spec_of(mesh_of(2, 4), (64, 64), [S(0), S(0)])
     dst = spec_of(mesh_of(2, 4), (64, 64), [R, S(0)])
-    greedy = propagator.torch_planner.plan(src, dst)
+    greedy = propagator.torch_planner().plan(src, dst)
     with _redistribute.use_min_cost_redistribution_plan():
-        least = propagator.torch_planner.plan(src, dst)
+        least = propagator.torch_planner().plan(src, dst)
     assert not greedy.by_graph
     assert least.by_graph
     assert [s.mesh_dim for s in greedy.steps] == [1, 0, 1]

@@ -73,7 +73,9 @@ def ask(decide: Decide, mesh: DeviceMesh, turns: range) -> None:
         for schema in questions(mesh, turn):
             decide(schema)
         shape = (8 * (1 + turn), 16)
-        torch_planner.transform_infos(spec_of(mesh, shape, [S(0), R]), spec_of(mesh, shape, [R, R]))
+        torch_planner().transform_infos(
+            spec_of(mesh, shape, [S(0), R]), spec_of(mesh, shape, [R, R])
+        )
 
 
 class Malloced(ctypes.Structure):

@@ -67,7 +67,7 @@ class Plans:
 
     def _torchs(self, src: DTensorSpec, dst: DTensorSpec) -> Planned:
         """torch's plan as a fresh planner of torch would make it."""
-        merged = torch_planner.merged(src, dst)
+        merged = torch_planner().merged(src, dst)
         # To set a mask is a local step without a price, and leaves the tensor as long as it was.
         unmasked = tuple(
             Replicate() if isinstance(a, Replicate) and _is_mask(b) else b
