@@ -33,7 +33,7 @@ def audit(
     json_file: JsonFile = None,
     fake_ranks: FakeRanks = None,
     fail: Annotated[
-        bool, typer.Option("--fail", help="End with 1 where torch alone decides wrongly.")
+        bool, typer.Option("--fail", help="End with 1 where torch alone is wrong.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -42,9 +42,9 @@ def audit(
 
     The script runs as `python SCRIPT ARGS` would, with shardprop enabled and its corrections on.
     A call is listed where it has a known fault of torch (docs/corrections.md) and torch, asked
-    about the same operands, decides otherwise than shardprop. Every call is decided anew, so the
-    program is slower; a few steps are enough. The size of an error is not told, since nothing is
-    computed by torch's decision.
+    about the same operands, decides otherwise than shardprop; a redistribution, where torch's plan
+    would move wrong data. Every call is decided anew, so the program is slower; a few steps are
+    enough. The size of an error is not told, since nothing is computed by torch's decision.
 
     The report comes when the script ends, however it ends. What stands behind SCRIPT is the
     script's; our options come before it. Under torchrun rank 0 reports. With --json the script's
@@ -61,7 +61,7 @@ def audit(
 
     - the script's own, 1 if it raises
     - 0: the script has none, whatever was found
-    - 1: with --fail, torch alone decides wrongly somewhere; a report cannot be written
+    - 1: with --fail, torch alone is wrong somewhere; a report cannot be written
     - 2: the request makes no sense: no such script
     """
     from ..inspection.tracing.session import corrected_calls

@@ -1,4 +1,4 @@
-"""What `shardprop audit` found: the calls that torch alone decides wrongly, by source line."""
+"""What `shardprop audit` found: calls and redistributions that torch alone gets wrong, by line."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from .. import _torch
 from .._torch import DTensorSpec, OpSchema, OutputSharding
 from ..corrections.by_op import CORRECTIONS
 from ..corrections.correction import Correction
-from ..inspection.tracing import Place, Trace, TracedDecision
+from ..inspection.tracing import Place, Trace, TracedDecision, TracedRedistribution
 from ..inspection.tracing.model import policy_of
+from ..inspection.tracing.rows import EXPLICIT
 from ..inspection.tracing.text import op_text, place_text
 from ..inspection.words import dim_names, dtype_text, mesh_text, without_masks
 from ..model.operands import operands_of
@@ -48,7 +49,7 @@ class Tensor:
     layout: str
 
     def __str__(self) -> str:
-        return f"{self.name} {self.shape} {self.layout}"
+        return " ".join(filter(None, (self.name, self.shape, self.layout)))
 
 
 @dataclass(frozen=True)
@@ -62,22 +63,26 @@ class Outcome:
     def __str__(self) -> str:
         return f"{', '.join(self.operands)} -> {', '.join(self.outputs)}"
 
+    def to_json(self) -> dict[str, list[str]]:
+        """Plain values."""
+        return {name: list(layouts) for name, layouts in vars(self).items()}
+
 
 @dataclass(frozen=True)
 class Finding:
     """Calls of one op at one line, with operands in the same layouts, that torch alone decides
-    wrongly for the same reason.
+    wrongly for the same reason; or redistributions for which it has a wrong plan.
 
     Attributes:
-        op: The overload.
+        op: The overload; ``"redistribute"`` for a redistribution that the program asked for.
         place: The line; its module is empty (`modules`).
         modules: The modules that the calls were part of.
         mesh: ``mesh dp=2, tp=4``.
-        operands: Of the first of the calls.
+        operands: Of the first of the calls; of a redistribution what is moved.
         correction: The fault, and what was done instead.
-        torch: What torch alone decides.
-        shardprop: What was decided.
-        count: How many calls.
+        torch: What torch alone decides; None for a redistribution, whose layouts are right.
+        shardprop: What was decided; of a redistribution the layouts it is from and to.
+        count: How many.
     """
 
     op: str
@@ -86,9 +91,14 @@ class Finding:
     mesh: str
     operands: tuple[Tensor, ...]
     correction: Correction
-    torch: Outcome
+    torch: Outcome | None
     shardprop: Outcome
     count: int = 1
+
+    @property
+    def is_redistribution(self) -> bool:
+        """Is it a plan that is wrong?"""
+        return self.torch is None
 
     @property
     def key(self) -> object:
@@ -98,21 +108,27 @@ class Finding:
         return (self.op, self.place, self.mesh, layouts, fault, self.torch, self.shardprop)
 
     def and_again(self, other: Finding) -> Finding:
-        """With one more call."""
+        """With one more."""
         modules = dict.fromkeys((*self.modules, *other.modules))
         return replace(self, modules=tuple(modules), count=self.count + 1)
 
     def lines(self) -> Iterator[str]:
         """For a terminal, below the line of the program."""
         times = f"{self.count:,} x " if self.count > 1 else ""
-        operands = ", ".join(map(str, self.operands))
-        yield f"  {times}{op_text(self.op)}({operands}) on {self.mesh}: {self.correction.name}"
-        yield f"      torch alone  {self.torch}"
-        yield f"      shardprop    {self.shardprop}"
+        operands = ", ".join(map(str, self.operands)).strip()
+        if self.is_redistribution:
+            what = f"{op_text(self.op)}: {operands} -> {', '.join(self.shardprop.outputs)}"
+        else:
+            what = f"{op_text(self.op)}({operands})"
+        yield f"  {times}{what} on {self.mesh}: {self.correction.name}"
+        if not self.is_redistribution:
+            yield f"      torch alone  {self.torch}"
+            yield f"      shardprop    {self.shardprop}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {
+            "kind": "redistribution" if self.is_redistribution else "decision",
             "op": self.op,
             "file": self.place.file,
             "line": self.place.line,
@@ -122,8 +138,8 @@ class Finding:
             "mesh": self.mesh,
             "operands": [dict(vars(operand)) for operand in self.operands],
             "fault": self.correction.name,
-            "torch": {name: list(layouts) for name, layouts in vars(self.torch).items()},
-            "shardprop": {name: list(layouts) for name, layouts in vars(self.shardprop).items()},
+            "torch": None if self.torch is None else self.torch.to_json(),
+            "shardprop": self.shardprop.to_json(),
             "count": self.count,
         }
 
@@ -139,26 +155,24 @@ class Audit:
         alike: Calls with a known fault of torch that it does not show here: it decides as shardprop
             does, or refuses.
         uncorrected: Calls that the program made with ``corrections=False``: not looked at.
-        dropped: Calls past the limit of a trace: not looked at.
+        dropped: Events past the limit of a trace: not looked at.
 
     Args:
         trace: Of the program, by `corrected_calls`.
     """
 
     def __init__(self, trace: Trace) -> None:
-        by_key: dict[object, Finding] = {}
+        corrected = [each for each in trace.decisions if policy_of(each).corrects]
+        self.uncorrected = len(trace.decisions) - len(corrected)
         torchs = _TorchsDecisions()
-        self.alike = self.uncorrected = 0
-        for decision in trace.decisions:
-            if not policy_of(decision).corrects:
-                self.uncorrected += 1
-                continue
-            found = _finding(decision, torchs.of(decision.schema))
-            if found is None:
-                self.alike += 1
-                continue
-            known = by_key.get(found.key)
-            by_key[found.key] = found if known is None else known.and_again(found)
+        found = [_of_decision(each, torchs.of(each.schema)) for each in corrected]
+        self.alike = found.count(None)
+        found += map(_of_redistribution, trace.redistributions)
+        by_key: dict[object, Finding] = {}
+        for each in found:
+            if each is not None:
+                known = by_key.get(each.key)
+                by_key[each.key] = each if known is None else known.and_again(each)
         self.findings = sorted(by_key.values(), key=lambda f: (f.place.file, f.place.line))
         stats = trace.stats
         others = (stats.delegated, stats.fallbacks, stats.refused)
@@ -197,24 +211,29 @@ class Audit:
         for place, findings in by_place.items():
             yield [place, *(line for finding in findings for line in finding.lines())]
         if self.findings:
-            yield ["What is wrong with torch's decisions", *_explained(self.faults)]
+            yield ["What torch alone does", *_explained(self.faults)]
 
     def _summary(self) -> Iterator[str]:
         total = f"{counted(self.calls, 'call')} of ops on DTensors"
         if self.findings:
-            wrong = sum(finding.count for finding in self.findings)
-            lines = len({(f.place.file, f.place.line) for f in self.findings})
-            at = f"{wrong:,} of {total}, at {counted(lines, 'line')}"
-            yield f"shardprop audit: torch alone decides wrongly in {at}"
+            moved = sum(f.count for f in self.findings if f.is_redistribution)
+            decided = sum(f.count for f in self.findings) - moved
+            parts = [f"{decided:,} of {total}"] * bool(decided)
+            parts += [counted(moved, "redistribution")] * bool(moved)
+            lines = counted(len({(f.place.file, f.place.line) for f in self.findings}), "line")
+            yield f"shardprop audit: torch alone is wrong in {' and '.join(parts)}, at {lines}"
         else:
             yield f"shardprop audit: nothing found in {total}"
         for count, what in (
-            (self.alike, "a known fault of torch that does not show: it decides alike, or refuses"),
-            (self.uncorrected, "corrections=False: not looked at"),
-            (self.dropped, "no place left in the trace: not looked at"),
+            (
+                self.alike,
+                "with a known fault of torch that does not show: it decides alike, or refuses",
+            ),
+            (self.uncorrected, "with corrections=False: not looked at"),
+            (self.dropped, "past the limit of a trace: not looked at"),
         ):
             if count:
-                yield f"  {counted(count, 'call')} with {what}"
+                yield f"  {counted(count, 'call')} {what}"
 
 
 def _explained(faults: Sequence[Correction], width: int = 100) -> Iterator[str]:
@@ -247,7 +266,7 @@ def _torchs(schema: OpSchema) -> OutputSharding | None:
             return None
 
 
-def _finding(decision: TracedDecision, theirs: OutputSharding | None) -> Finding | None:
+def _of_decision(decision: TracedDecision, theirs: OutputSharding | None) -> Finding | None:
     """What torch alone gets wrong here by its decision; None where it does not."""
     ours = decision.output
     if ours is None or theirs is None or describe(ours) == describe(theirs):
@@ -255,17 +274,33 @@ def _finding(decision: TracedDecision, theirs: OutputSharding | None) -> Finding
     schema = decision.schema
     operands = operands_of(schema.op, schema.args_schema, schema.kwargs_schema)
     specs = [(x.name, x.meta) for x in operands if isinstance(x.meta, DTensorSpec)]
+    return _found(decision, decision.op, specs, _outcome(schema, theirs), _outcome(schema, ours))
+
+
+def _of_redistribution(moved: TracedRedistribution) -> Finding:
+    """What torch alone moves wrongly."""
+    ends = Outcome((_layout(moved.src),), (_layout(moved.dst),))
+    return _found(moved, moved.op or EXPLICIT, [(moved.operand or "", moved.src)], None, ends)
+
+
+def _found(
+    event: TracedDecision | TracedRedistribution,
+    op: str,
+    specs: Sequence[tuple[str, DTensorSpec]],
+    theirs: Outcome | None,
+    ours: Outcome,
+) -> Finding:
     mesh = specs[0][1].mesh
-    assert decision.correction is not None
+    assert event.correction is not None
     return Finding(
-        op=decision.op,
-        place=replace(decision.place, module=""),
-        modules=(decision.place.module,),
+        op=op,
+        place=replace(event.place, module=""),
+        modules=(event.place.module,),
         mesh=mesh_text(dim_names(mesh), mesh.shape),
         operands=tuple(_tensor(*named) for named in specs),
-        correction=_FAULTS[decision.correction],
-        torch=_outcome(schema, theirs),
-        shardprop=_outcome(schema, ours),
+        correction=_FAULTS[event.correction],
+        torch=theirs,
+        shardprop=ours,
     )
 
 

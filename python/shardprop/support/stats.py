@@ -114,6 +114,7 @@ class ThreadCounts:
         "fallbacks",
         "is_aside",
         "outcome",
+        "plan_correction",
         "policy_fallbacks",
         "price_fallbacks",
         "refused",
@@ -130,6 +131,8 @@ class ThreadCounts:
         # Of the latest decision; see `propagation.observers.Observed`.
         self.outcome: tuple[DecidedBy, str] | None = None
         self.correction: str | None = None
+        # Likewise of the latest plan.
+        self.plan_correction: str | None = None
         # What the decisions are made under that this thread carries out; None before the first.
         self.terms: Any = None
         self.reset()
@@ -291,7 +294,9 @@ class Recorder:
 
     def plan_corrected(self, fault: str) -> None:
         """A plan puts right what torch's own would move wrongly."""
-        self.mine().corrections[fault] += 1
+        counts = self.mine()
+        counts.corrections[fault] += 1
+        counts.plan_correction = fault
 
     def policy_fell_back(self, reason: str) -> None:
         """Policy ``optimal`` left something to policy ``torch``."""

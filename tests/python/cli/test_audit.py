@@ -1,4 +1,4 @@
-"""`shardprop audit`: what torch alone decides wrongly in a script, line by line."""
+"""`shardprop audit`: what torch alone is wrong in a script, line by line."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 import shardprop
 from shardprop.corrections.local_sizes import LOCAL_SIZES
 from shardprop.corrections.no_dims_named import NO_DIMS_NAMED
+from shardprop.corrections.plans import UNEVEN_FLATTENED_GATHER
 
 from .running import refused, run, run_json
 
@@ -41,6 +42,16 @@ for step in range(2):
     F.mse_loss(sharded(7), sharded(7))  # uneven
 torch.ops.aten.sum.dim_IntList(x, [])  # no dims
 dist.destroy_process_group()
+"""
+)
+PLANS = (
+    HEAD
+    + """
+mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+mesh["dp", "tp"]._flatten()
+for size in (5, 8, 5):
+    x = distribute_tensor(torch.ones(size, 3), mesh, [Shard(0)] * 2, src_data_rank=None)
+    x.full_tensor()  # uneven
 """
 )
 RIGHT = HEAD + "(x * 2).sum().backward()\n"
@@ -98,7 +109,7 @@ def test_a_finding_tells_the_layouts_and_both_decisions(tmp_path: Path) -> None:
 def test_the_document_is_as_its_schema_says(tmp_path: Path) -> None:
     schema = json.loads((files(shardprop) / "schemas" / "audit.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
-    for script in (WRONG, RIGHT):
+    for script in (WRONG, RIGHT, PLANS):
         _, found = audit(tmp_path, script)
         jsonschema.Draft202012Validator(schema).validate(found)
 
@@ -107,7 +118,7 @@ def test_the_text_names_the_lines_and_explains_each_fault_once(tmp_path: Path) -
     code, text = audit_text(tmp_path, WRONG)
     assert code == 0
     first, *_ = text.splitlines()
-    assert first.startswith("shardprop audit: torch alone decides wrongly in 7 of ")
+    assert first.startswith("shardprop audit: torch alone is wrong in 7 of ")
     assert first.endswith(" calls of ops on DTensors, at 4 lines")
     assert f"script.py:{line_of(WRONG, '# uneven')} " in text
     assert "  2 x mse_loss(self [7, 6] S(0), target [7, 6] S(0)) on mesh 4: decomposition" in text
@@ -155,7 +166,7 @@ def test_the_exit_code_is_the_scripts_or_with_fail_that_of_a_finding(
 ) -> None:
     ended, text = audit_text(tmp_path, f"{WRONG}{last}\n", *options)
     assert ended == code
-    assert "torch alone decides wrongly" in text
+    assert "torch alone is wrong" in text
 
 
 def test_of_several_ranks_the_first_reports_and_all_fail(
@@ -180,6 +191,23 @@ def test_a_file_without_a_folder_is_refused() -> None:
     assert "--json-file: Expected a folder" in words
 
 
+def test_plans_that_would_move_wrong_data_are_found(tmp_path: Path) -> None:
+    code, found = audit(tmp_path, PLANS, "--fail")
+    assert code == 1
+    (row,) = found["findings"]
+    assert (row["kind"], row["op"], row["fault"], row["count"]) == (
+        "redistribution",
+        "redistribute",
+        UNEVEN_FLATTENED_GATHER.name,
+        2,
+    )
+    assert row["line"] == line_of(PLANS, "# uneven")
+    assert (row["torch"], row["shardprop"]["outputs"]) == (None, ["RR"])
+    text = audit_text(tmp_path, PLANS)[1]
+    assert text.startswith("shardprop audit: torch alone is wrong in 2 redistributions, at 1 line")
+    assert "  2 x redistribute: [5, 3] S(0)[0]S(0)[1] -> RR on mesh dp=2, tp=2: uneven" in text
+
+
 @pytest.mark.slow
 def test_real_ranks_are_audited(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
@@ -191,6 +219,6 @@ def test_real_ranks_are_audited(tmp_path: Path) -> None:
         command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("shardprop audit: torch alone decides wrongly in 7 of ") == 1
+    assert done.stdout.count("shardprop audit: torch alone is wrong in 7 of ") == 1
     found = json.loads((tmp_path / "found.json").read_text())
     assert [row["count"] for row in found["findings"]] == [2, 2, 2, 1]

@@ -205,10 +205,10 @@ def _decisions(trace: dict[str, Any], places: Places) -> Iterator[dict[str, Any]
 def _corrections(trace: dict[str, Any], places: Places) -> Iterator[dict[str, Any]]:
     """Where a fault of torch's was put right; a trace of an earlier shardprop does not say."""
     for each in trace.get("corrections", ()):
-        operands = trace["decisions"][each["first"]]["operands"]
+        operands = [f"{x['name']} {short(x['layout']['text'])}" for x in each["operands"]]
         yield {
             "op": each["op"],
-            "operands": ", ".join(f"{x['name']} {short(x['layout']['text'])}" for x in operands),
+            "operands": ", ".join(operands).strip(),
             "correction": each["correction"],
             "where": places.where(each["place"]) or "unknown line",
             "module": places.module(each["place"]),

@@ -48,6 +48,7 @@ def redistribution_of(event: Moved, began: float, plans: Plans) -> TracedRedistr
         explicit=op is None,
         at=event.start - began,
         seconds=event.seconds,
+        correction=event.correction,
         place=_place(event.spot),
         policy=event.policy.name,
         thread=event.spot[3],

@@ -151,7 +151,7 @@ def _correction(row: CorrectionRow, tables: _Tables) -> Json:
         "op": row.op,
         "place": tables.place(row.place),
         "count": row.count,
-        "first": row.first,
+        "operands": [{"name": name, **_tensor(spec)} for name, spec in row.operands.items()],
     }
 
 
@@ -197,6 +197,7 @@ def _move(row: MoveRow, tables: _Tables) -> Json:
         "wire_bytes": row.wire_bytes,
         "collectives": row.collectives,
         "host_seconds": row.seconds,
+        "correction": row.correction,
         "has_plan": plan is not None,
         "note": row.planned.note,
         "steps": [_step(step) for step in plan.steps] if plan else [],

@@ -91,6 +91,8 @@ class TracedRedistribution:
         explicit: The program asked for it.
         at: Seconds since the trace began.
         seconds: How long the host took; the device may go on longer.
+        correction: The fault of torch's that its plan puts right, by its name
+            (docs/corrections.md); None where torch's plan has none.
         place: Where it was.
         policy: Who planned: ``"torch"`` or ``"optimal"``.
         thread: The thread that ran it, by its identifier.
@@ -103,6 +105,7 @@ class TracedRedistribution:
     explicit: bool
     at: float
     seconds: float
+    correction: str | None
     place: Place
     policy: str
     thread: int

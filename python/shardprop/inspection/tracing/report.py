@@ -124,9 +124,9 @@ class Trace:
 
     @property
     def corrections(self) -> list[CorrectionRow]:
-        """Where a fault of torch's was put right: a row for each fault, op and place, in the order
-        in which they were first met. Counted are decisions, not calls (see `decisions`)."""
-        return corrected(self.decisions)
+        """Where a fault of torch's was put right: a row for each fault, op and place, decisions
+        before redistributions. Decisions are counted, not calls (see `decisions`)."""
+        return corrected(self.decisions, self.redistributions)
 
     def deciders(self) -> dict[str, int]:
         """How many decisions the core made, torch for lack of a rule, and torch as the fallback."""

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..._torch import DTensorSpec, Placement
+from ..._torch import DTensorSpec
 from ...model.operands import operands_of
 from .model import Place, TracedDecision, TracedRedistribution, planner_of
 from .plans import spec_identity
 
 __all__ = [
+    "EXPLICIT",
     "CorrectionRow",
     "ModuleRow",
     "MoveRow",
@@ -61,24 +62,31 @@ class MoveRow(TracedRedistribution):
 
 @dataclass(frozen=True)
 class CorrectionRow:
-    """Decisions that put the same fault of torch's right, for the same op at the same place.
+    """Decisions, or redistributions, that put the same fault of torch's right at the same place.
 
     Attributes:
         correction: The name of the fault (docs/corrections.md).
-        op: The overload.
+        op: The overload; ``"redistribute"`` for a redistribution that the program asked for.
         place: The line and the module.
-        operands: The placements of each operand of the first of them, by the operand's name.
-        count: How many decisions. A call that torch's cache answers is none: two calls with the
-            same layouts are one decision, at the place of the first.
-        first: The index of the first in `Trace.decisions`.
+        count: How many redistributions that ran, or decisions. A call that torch's cache answers is
+            no decision: of two calls with the same layouts there is that of the first.
+        first: The first of them.
     """
 
     correction: str
     op: str
     place: Place
-    operands: dict[str, tuple[Placement, ...]]
     count: int
-    first: int
+    first: TracedDecision | TracedRedistribution
+
+    @property
+    def operands(self) -> dict[str, DTensorSpec]:
+        """The specs of the first's operands, by name; what is moved by the program has none."""
+        if isinstance(self.first, TracedRedistribution):
+            return {self.first.operand or "": self.first.src}
+        schema = self.first.schema
+        operands = operands_of(schema.op, schema.args_schema, schema.kwargs_schema)
+        return {x.name: x.meta for x in operands if isinstance(x.meta, DTensorSpec)}
 
 
 @dataclass(frozen=True)
@@ -162,7 +170,8 @@ def moves_alike(
     row_of: list[int] = []
     for number, each in enumerate(redistributions):
         kind = (each.op, each.operand, each.explicit, each.place, id(planner_of(each)))
-        key = (kind, spec_identity(each.src), spec_identity(each.dst))
+        ends = (spec_identity(each.src), spec_identity(each.dst))
+        key = (kind, ends, each.correction)
         found = index.setdefault(key, len(rows))
         row_of.append(found)
         if found == len(rows):
@@ -221,25 +230,22 @@ def by_module(decisions: Sequence[TracedDecision], moves: Sequence[MoveRow]) -> 
     return [*rows.values()]
 
 
-def corrected(decisions: Sequence[TracedDecision]) -> list[CorrectionRow]:
-    """A row for each correction, op and place, in the order in which they were first met."""
-    rows: dict[tuple[str, str, Place], CorrectionRow] = {}
-    for number, decision in enumerate(decisions):
-        fault = decision.correction
-        if fault is None:
+def corrected(
+    decisions: Sequence[TracedDecision], redistributions: Sequence[TracedRedistribution]
+) -> list[CorrectionRow]:
+    """A row for each correction, op and place, in the order of their first, decisions before
+    redistributions."""
+    rows: dict[tuple[str, str, Place, bool], CorrectionRow] = {}
+    events: list[TracedDecision | TracedRedistribution] = [*decisions, *redistributions]
+    for event in events:
+        if event.correction is None:
             continue
-        key = (fault, decision.op, decision.place)
+        op = event.op or EXPLICIT
+        key = (event.correction, op, event.place, isinstance(event, TracedDecision))
         known = rows.get(key)
         rows[key] = (
-            CorrectionRow(*key, operands=_placed(decision), count=1, first=number)
+            CorrectionRow(event.correction, op, event.place, 1, event)
             if known is None
             else replace(known, count=known.count + 1)
         )
     return [*rows.values()]
-
-
-def _placed(decision: TracedDecision) -> dict[str, tuple[Placement, ...]]:
-    """Where the operands are, by their names."""
-    schema = decision.schema
-    operands = operands_of(schema.op, schema.args_schema, schema.kwargs_schema)
-    return {x.name: x.meta.placements for x in operands if isinstance(x.meta, DTensorSpec)}

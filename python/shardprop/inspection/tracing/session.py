@@ -64,8 +64,8 @@ def trace(
 
 @contextmanager
 def corrected_calls(limit: int = _LIMIT) -> Iterator[Trace]:
-    """Record each call of an op in a block whose decision puts a fault of torch's right, or is made
-    with corrections off, and nothing else.
+    """Record of a block each redistribution, and each call of an op, that puts a fault of torch's
+    right, calls that are decided with corrections off, and nothing else.
 
     torch's caches are emptied after each decision, so every call is decided anew: unlike `trace`,
     this counts calls, and finds them on every line. A program takes longer so.

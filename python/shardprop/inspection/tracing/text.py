@@ -135,7 +135,10 @@ def _corrected(rows: Sequence[CorrectionRow]) -> Iterator[str]:
     yield "Put right, where torch alone may give wrong values (docs/corrections.md)"
     for row in rows[:_CORRECTIONS]:
         times = f"{row.count} x " if row.count > 1 else ""
-        placed = ", ".join(f"{name} {placements_text(p)}" for name, p in row.operands.items())
+        placed = ", ".join(
+            f"{name} {placements_text(spec.placements)}".strip()
+            for name, spec in row.operands.items()
+        )
         yield f"  {times}{op_text(row.op)}({placed}): {row.correction}"
         yield f"      {place_text(row.place, (row.place.module,))}"
     if len(rows) > _CORRECTIONS:

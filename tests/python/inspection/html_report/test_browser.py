@@ -185,7 +185,7 @@ def test_no_part_is_wider_than_the_window(tmp_path, width) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_corrections_have_a_section_where_there_are_any(tmp_path, rows: int) -> None:
-    row = {"correction": HOSTILE, "op": "aten.mm.default", "place": 0, "count": 2, "first": 0}
+    row = {"correction": HOSTILE, "op": "aten.mm.default", "place": 0, "count": 2, "operands": []}
     script = """
       return [...document.querySelectorAll("nav a[href='#corrections'], #corrections tbody tr")]
         .map((found) => found.innerText);

@@ -16,7 +16,7 @@ import shardprop
 from shardprop import ShardpropError
 from shardprop.inspection.report import page
 
-from .sample import HOSTILE, decision, large, place, small, trace_of
+from .sample import HOSTILE, decision, large, layout, place, small, trace_of
 
 SCHEMA = Path(shardprop.__file__).parent / "schemas" / "trace.schema.json"
 VOID = {"meta", "link", "img", "br", "hr", "input", "wbr"}
@@ -208,7 +208,7 @@ def test_corrections_are_listed_with_the_operands_of_the_first() -> None:
                 "op": "aten.mm.default",
                 "place": 2,
                 "count": 2,
-                "first": 1,
+                "operands": [{"name": "self", "layout": layout("S(0)", "R")}],
             }
         ]
     }

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
 
+import jsonschema
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 import shardprop
+from shardprop._torch import flatten_mesh
 from shardprop.corrections.by_op import CORRECTIONS
 from shardprop.corrections.local_sizes import LOCAL_SIZES
 from shardprop.corrections.no_dims_named import NO_DIMS_NAMED
+from shardprop.corrections.plans import UNEVEN_FLATTENED_GATHER
 from shardprop.inspection.tracing import Trace
 from shardprop.inspection.tracing.session import corrected_calls
 from shardprop.propagation import observers
@@ -36,6 +42,25 @@ def uneven_mean(mesh: DeviceMesh) -> None:
     F.mse_loss(x, y)
 
 
+def gathers() -> None:
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    flatten_mesh(mesh)
+    for size in (5, 8, 5):
+        dtensor(mesh, (size, 3), [S(0), S(0)]).full_tensor()
+
+
+def validate(document: dict[str, Any]) -> None:
+    schema = json.loads((files(shardprop) / "schemas" / "trace.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(document)
+
+
+@pytest.fixture(scope="module")
+def plans() -> Trace:
+    with shardprop.trace() as found:
+        gathers()
+    return found
+
+
 @pytest.fixture(scope="module")
 def trace(mesh_of: MeshOf) -> Trace:
     mesh = mesh_of(4)
@@ -53,8 +78,10 @@ def test_the_line_the_module_and_the_operands_are_told(trace: Trace) -> None:
     assert (backward.op, forward.op) == ("aten.mse_loss_backward.default", "aten.mse_loss.default")
     assert backward.place.line == line_of(Regression, "# the loss")
     assert (backward.place.module, backward.place.backward) == ("Regression", True)
-    assert backward.operands == {"grad_output": (R,), "self": (S(0),), "target": (S(0),)}
-    assert "f32[7, 6]" in str(trace.decisions[forward.first].schema)
+    placed = {name: spec.placements for name, spec in backward.operands.items()}
+    assert placed == {"grad_output": (R,), "self": (S(0),), "target": (S(0),)}
+    assert forward.operands["self"].shape == (7, 6)
+    assert [decision for decision in trace.decisions if decision is forward.first]
 
 
 def test_a_call_that_torchs_cache_answers_is_no_decision(trace: Trace) -> None:
@@ -75,12 +102,18 @@ def test_counts_are_those_of_the_statistics(trace: Trace) -> None:
 
 def test_the_document_has_them(trace: Trace) -> None:
     document = trace.to_json()
+    validate(document)
     assert [(row["correction"], row["count"]) for row in document["corrections"]] == [
         (row.correction, row.count) for row in trace.corrections
     ]
-    for row in document["corrections"]:
-        decision = document["decisions"][row["first"]]
-        assert (decision["op"], decision["correction"]) == (row["op"], row["correction"])
+    marked = {(d["op"], d["correction"]) for d in document["decisions"] if d["correction"]}
+    assert marked == {(row["op"], row["correction"]) for row in document["corrections"]}
+    operands = document["corrections"][0]["operands"]
+    assert [(x["name"], x["layout"]["text"]) for x in operands] == [
+        ("grad_output", "R"),
+        ("self", "S(0)"),
+        ("target", "S(0)"),
+    ]
 
 
 def test_the_text_has_a_section_where_there_is_one(trace: Trace, mesh_of: MeshOf) -> None:
@@ -144,3 +177,29 @@ def test_afterwards_torchs_cache_answers_again(mesh_of: MeshOf) -> None:
         with shardprop.trace() as found:
             x.sum()
     assert (found.hits, found.misses, found.decisions) == (1, 0, [])
+
+
+def test_plans_are_told_each_time_that_they_run(plans: Trace) -> None:
+    (row,) = plans.corrections
+    assert (row.correction, row.op) == (UNEVEN_FLATTENED_GATHER.name, "redistribute")
+    assert row.count == 2
+    assert [spec.placements for spec in row.operands.values()] == [(S(0), S(0))]
+    assert [r.correction for r in plans.redistributions] == [row.correction, None, row.correction]
+    assert plans.stats.corrections == {row.correction: 2}
+
+
+def test_plans_are_in_the_document_and_the_text(plans: Trace) -> None:
+    document = plans.to_json()
+    validate(document)
+    assert [(r["correction"], r["count"]) for r in document["redistributions"]] == [
+        (UNEVEN_FLATTENED_GATHER.name, 2),
+        (None, 1),
+    ]
+    assert f"  2 x redistribute(S(0)S(0)): {UNEVEN_FLATTENED_GATHER.name}" in str(plans)
+
+
+def test_corrected_calls_have_the_plans() -> None:
+    with corrected_calls() as found:
+        gathers()
+    assert [(row.op, row.count) for row in found.corrections] == [("redistribute", 2)]
+    assert len(found.redistributions) == 2
