@@ -19,6 +19,7 @@ from ..inspection.tracing.text import op_text, place_text
 from ..inspection.words import dim_names, dtype_text, mesh_text, without_masks
 from ..model.operands import operands_of
 from ..propagation.answer import wanted_specs
+from ..propagation.op_call import specs_of
 from ..propagation.propagator import uncounted
 from ..redistribution.hook import layout_of, layout_text
 from ..support.console import counted, wrapped
@@ -246,16 +247,15 @@ class _TorchsDecisions:
     """torch's own decisions, each asked for once."""
 
     def __init__(self) -> None:
-        self._known: dict[OpSchema, OutputSharding | None] = {}
+        self._known: dict[object, OutputSharding | None] = {}
 
     def of(self, schema: OpSchema) -> OutputSharding | None:
         """The decision; None where torch refuses."""
-        try:
-            if schema not in self._known:
-                self._known[schema] = _torchs(schema)
-            return self._known[schema]
-        except TypeError:  # an argument without a hash
-            return _torchs(schema)
+        # By all arguments: schemas are equal that differ in those which torch's cache leaves out.
+        key = (describe(schema), *(id(spec.mesh) for spec in specs_of(schema)))
+        if key not in self._known:
+            self._known[key] = _torchs(schema)
+        return self._known[key]
 
 
 def _torchs(schema: OpSchema) -> OutputSharding | None:

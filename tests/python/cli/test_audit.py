@@ -126,6 +126,21 @@ def test_the_text_names_the_lines_and_explains_each_fault_once(tmp_path: Path) -
     assert text.count(f"  {LOCAL_SIZES.name}: torch follows the decomposition") == 1
 
 
+def test_arguments_that_are_no_tensors_tell_calls_apart(tmp_path: Path) -> None:
+    """A sum of squares is right where their mean is not."""
+    both = (
+        HEAD
+        + """
+for reduction in ("sum", "mean", "sum"):
+    F.mse_loss(sharded(7), sharded(7), reduction=reduction)
+"""
+    )
+    _, found = audit(tmp_path, both)
+    assert [(row["op"], row["count"]) for row in found["findings"]] == [
+        ("aten.mse_loss.default", 1)
+    ]
+
+
 def test_nothing_found_is_said(tmp_path: Path) -> None:
     code, text = audit_text(tmp_path, RIGHT, "--fail")
     assert code == 0
