@@ -42,6 +42,8 @@ from .dispatch import (
     handlers,
     moved_for,
     ops_handled_instead,
+    put_handlers_back,
+    take_handlers_away,
 )
 from .dtensors import (
     COMPILED_MODULE,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
-from torch.distributed.tensor import _dispatch
+import torch
+from torch.distributed.tensor import _dispatch, _tp_conv
 
 from .types import DTensor, OpOverload
 
@@ -17,6 +18,12 @@ _ASKING_HANDLERS = frozenset(
     for name in ("argminmax_handler", "convolution_handler", "convolution_backward_handler")
 )
 ASKING_CODES = frozenset(handler.__code__ for handler in _ASKING_HANDLERS)
+
+# Those that ask, and then move no operand as they are answered.
+_MOVING_NOTHING = {
+    torch.ops.aten.convolution.default: _tp_conv.convolution_handler,
+    torch.ops.aten.convolution_backward.default: _tp_conv.convolution_backward_handler,
+}
 
 
 def handlers() -> Mapping[OpOverload, Callable[..., Any]]:
@@ -42,6 +49,21 @@ def handler_around_propagation(op: OpOverload) -> Callable[..., Any] | None:
     operands by itself, if at all, not as the decision says. None for other ops."""
     handler = handlers().get(op)
     return handler if handler in _ASKING_HANDLERS else None
+
+
+def take_handlers_away() -> None:
+    """Have convolutions dispatched as any op, so that their operands are moved as decided."""
+    ours = DTensor._op_dispatcher._custom_op_handlers
+    for op, handler in _MOVING_NOTHING.items():
+        if ours.get(op) is handler:  # else the program has put its own there
+            del ours[op]
+
+
+def put_handlers_back() -> None:
+    """Undo `take_handlers_away`."""
+    ours = DTensor._op_dispatcher._custom_op_handlers
+    for op, handler in _MOVING_NOTHING.items():
+        ours.setdefault(op, handler)
 
 
 class MovedOperand(NamedTuple):

@@ -11,6 +11,7 @@ import torch
 from .. import _torch
 from .._torch import DTensorSpec, OpSchema, OutputSharding
 from ..corrections.by_op import CORRECTIONS
+from ..corrections.convolution_handler import CONVOLUTION_HANDLER
 from ..corrections.correction import Correction
 from ..inspection.tracing import Place, Trace, TracedDecision, TracedRedistribution
 from ..inspection.tracing.model import policy_of
@@ -261,9 +262,21 @@ class _TorchsDecisions:
 def _torchs(schema: OpSchema) -> OutputSharding | None:
     with _torch.as_dispatched(), uncounted():
         try:
-            return _torch.torch_propagate(schema)
+            return _as_carried_out(schema, _torch.torch_propagate(schema))
         except Exception:
             return None
+
+
+def _as_carried_out(schema: OpSchema, sharding: OutputSharding) -> OutputSharding:
+    """A decision of torch's, without the moves that torch does not make."""
+    if schema.op not in CONVOLUTION_HANDLER.ops:
+        return sharding
+    pairs = zip(specs_of(schema), wanted_specs(schema, sharding), strict=False)
+    moved = [spec.placements != wanted.placements for spec, wanted in pairs]
+    # The gradient of the output is the one operand that the handler moves.
+    if not any(moved[schema.op is torch.ops.aten.convolution_backward.default :]):
+        return sharding
+    return replace(sharding, redistribute_schema=None, needs_redistribute=False)
 
 
 def _of_decision(decision: TracedDecision, theirs: OutputSharding | None) -> Finding | None:

@@ -17,18 +17,21 @@ def _concerns(schema: OpSchema) -> bool:
     return is_exact and is_pending(schema, "sum", "avg")
 
 
+_OPS = (
+    aten.avg_pool1d.default,
+    aten.avg_pool2d.default,
+    aten.avg_pool3d.default,
+    aten.adaptive_avg_pool1d.default,
+    aten._adaptive_avg_pool2d.default,
+    aten._adaptive_avg_pool3d.default,
+)
+
 AVERAGE_OF_INTEGERS = CallCorrection(
     name="average of integers",
-    ops=(
-        aten.avg_pool1d.default,
-        aten.avg_pool2d.default,
-        aten.avg_pool3d.default,
-        aten.adaptive_avg_pool1d.default,
-        aten._adaptive_avg_pool2d.default,
-        aten._adaptive_avg_pool3d.default,
-    ),
+    ops=_OPS,
     concerns=_concerns,
     fault="lets a Partial through a pooling average of integers, which is rounded.",
     right="reduces it first.",
-    ends="torch 2.15, which lists rows of its own for these ops.",
+    ends="rows of torch's own that look at dtypes; those of 2.15 do not.",
+    in_rows=_OPS,
 )

@@ -8,6 +8,7 @@ from .backward_from_the_end import BACKWARD_FROM_THE_END
 from .bits_of_another_dtype import BITS_OF_ANOTHER_DTYPE
 from .complex_as_real import COMPLEX_AS_REAL
 from .conversion_of_pending import CONVERSION_OF_PENDING
+from .convolution_handler import CONVOLUTION_HANDLER
 from .correction import CallCorrection, Correction
 from .factory_of_pending import FACTORY_OF_PENDING
 from .identity_on_all import IDENTITY_ON_ALL
@@ -41,6 +42,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     WEIGHTED_MEAN,
     INDEXED_BY_ANOTHER_SIZE,
     JOINED_BOOLS,
+    CONVOLUTION_HANDLER,
     UNEVEN_FLATTENED_GATHER,
     STRIDED_OUT_OF_ORDER,
 )

@@ -11,6 +11,8 @@ from .operands import dtype_of, first, pending
 aten = torch.ops.aten
 prims = torch.ops.prims
 
+_SUMS = (aten.sum.default, aten.sum.dim_IntList, prims.sum.default)
+_PRODUCTS = (aten.prod.default, aten.prod.dim_int, aten.prod.int_out, prims.prod.default)
 _TRUTH = (aten.any.default, aten.any.dim, aten.any.dims, aten.any.out)
 _AVERAGE = (aten.mean.default, aten.mean.dim, aten.mean.out)
 
@@ -49,20 +51,16 @@ def _is_lost(reduce_op: str, source: torch.dtype, to: torch.dtype) -> bool:
 CONVERSION_OF_PENDING = CallCorrection(
     name="conversion of what is pending",
     ops=(
-        aten.sum.default,
-        aten.sum.dim_IntList,
+        *_SUMS,
         *_TRUTH,
-        aten.prod.default,
-        aten.prod.dim_int,
-        aten.prod.int_out,
+        *_PRODUCTS,
         *_AVERAGE,
-        prims.sum.default,
-        prims.prod.default,
     ),
     concerns=_concerns,
     fault="lets a Partial through a reduction that converts first: a pending sum of bools is a "
     "logical or, which as numbers are added is a count; fractions that are cut off add up; of "
     "numbers that add up to zero some are not.",
     right="reduces it first.",
-    ends="torch 2.15, which lists rows of its own for these ops.",
+    ends="rows of torch's own that look at dtypes; those of 2.15 for sums and products do not.",
+    in_rows=(*_SUMS, *_PRODUCTS),
 )

@@ -31,14 +31,15 @@ class Correction:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CallCorrection(Correction):
-    """A fault of torch's full-mesh strategies of some ops, in whose place rules of ours stand.
+    """A fault of torch's full-mesh strategies of some ops, in whose place rules of ours stand, or
+    of what torch's dispatcher does around the ops.
 
     Attributes:
         ops: The overloads.
         concerns: Can torch's own decision about this call be wrong?
-        in_rows: The fault is in the single-dim rules of a later torch, too.
+        in_rows: Those of them whose single-dim rules, in a torch that has some, have the fault too.
     """
 
     ops: tuple[OpOverload, ...]
     concerns: Callable[[OpSchema], bool]
-    in_rows: bool = False
+    in_rows: tuple[OpOverload, ...] = ()

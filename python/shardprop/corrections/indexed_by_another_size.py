@@ -31,5 +31,6 @@ INDEXED_BY_ANOTHER_SIZE = CallCorrection(
     fault="shards on a dim that the index does not run along, without a look at its sizes: where "
     "they differ, so do the elements that a rank holds of each.",
     right="shards on dims of one size alone.",
-    ends="torch 2.15, which lists rows of its own for these ops.",
+    ends="rows of torch's own that compare sizes; of 2.15, those of `scatter_add` do.",
+    in_rows=(aten.gather.default,),
 )

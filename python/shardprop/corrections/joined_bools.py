@@ -24,5 +24,6 @@ JOINED_BOOLS = CallCorrection(
     concerns=_concerns,
     fault="lets a pending sum of bools, a logical or, become one of numbers.",
     right="reduces it first.",
-    ends="a single-dim rule of torch's own for the op.",
+    ends="rows of torch's own that look at dtypes; that of 2.15 for `cat` does not.",
+    in_rows=(aten.cat.default,),
 )

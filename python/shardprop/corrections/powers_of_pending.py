@@ -15,12 +15,15 @@ def _concerns(schema: OpSchema) -> bool:
     return is_pending(schema, "sum")
 
 
+_OPS = (aten.linalg__powsum.default, aten._foreach_powsum.Scalar)
+
 POWERS_OF_PENDING = CallCorrection(
     name="powers of what is pending",
-    ops=(aten.linalg__powsum.default, aten._foreach_powsum.Scalar),
+    ops=_OPS,
     concerns=_concerns,
     fault="lets a Partial(sum) through a sum of powers: the powers of the parts do not add up to "
     "those of the whole.",
     right="reduces it first.",
-    ends="torch 2.15, which lists rows of its own for these ops.",
+    ends="rows of torch's own that take no Partial(sum); those of 2.15 do.",
+    in_rows=_OPS,
 )

@@ -224,6 +224,10 @@ def _install(terms: Terms) -> None:
     with _terms.changing():
         _terms.change_to(terms)
         install(propagate_sharding)
+        if terms.policy.corrects:
+            _torch.take_handlers_away()
+        else:
+            _torch.put_handlers_back()
         _enabled = True
         # Rows that were decided inside a decomposition were decided under a policy.
         decomposer.clear()
@@ -237,6 +241,7 @@ def disable() -> None:
         _terms.change_to(_not_enabled)
         _torch.uninstall_pricing()
         uninstall()
+        _torch.put_handlers_back()
         _enabled = False
         decomposer.clear()
 

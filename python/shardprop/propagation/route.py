@@ -180,7 +180,7 @@ def _found(op: OpOverload, single_dim: Any) -> Route:
     if single_dim is not None:
         rule = rule_of_entry(single_dim)
         is_torchs = rule.origin is Origin.TORCH
-        in_rows = tuple(each for each in corrections_of(op) if each.in_rows and is_torchs)
+        in_rows = tuple(each for each in corrections_of(op) if op in each.in_rows and is_torchs)
         return Route(op, Who.CORE, rule, corrections=in_rows)
     own = own_rule(op) if torch_registry.has_own_full_mesh_strategy(op) else None
     if own is not None:
@@ -231,7 +231,7 @@ def _corrected(found: Route, schema: OpSchema, chooser: Chooser) -> Route:
     if fault is None or not (is_ours or chooser.corrects):
         return found
     if chooser.corrects:
-        return replace(found, rule=own_rule(schema.op), correction=fault)
+        return replace(found, rule=own_rule(schema.op) or found.rule, correction=fault)
     why = f"corrections are off ({fault.name})"
     way = TorchsWay.FULL_MESH_STRATEGY
     return replace(found, who=Who.TORCH, rule=None, way=way, declined=why)

@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 import shardprop
+from shardprop.corrections.convolution_handler import CONVOLUTION_HANDLER
 from shardprop.corrections.local_sizes import LOCAL_SIZES
 from shardprop.corrections.no_dims_named import NO_DIMS_NAMED
 from shardprop.corrections.plans import UNEVEN_FLATTENED_GATHER
@@ -23,7 +24,7 @@ HEAD = """
 import sys
 import torch, torch.distributed as dist, torch.nn.functional as F
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Partial, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
 dist.init_process_group("gloo")  # no such ranks: ignored with --fake-ranks
 mesh = init_device_mesh("cpu", (4,))
@@ -139,6 +140,27 @@ for reduction in ("sum", "mean", "sum"):
     assert [(row["op"], row["count"]) for row in found["findings"]] == [
         ("aten.mse_loss.default", 1)
     ]
+
+
+def test_a_decision_that_torch_does_not_carry_out_is_found(tmp_path: Path) -> None:
+    """torch and shardprop decide alike about a convolution; torch moves nothing for it."""
+    script = (
+        HEAD
+        + """
+def made(shape, dim):
+    whole = torch.ones(shape)
+    return distribute_tensor(whole, mesh, [Shard(dim)], src_data_rank=None)
+
+kernel = distribute_tensor(torch.ones(4, 4, 3), mesh, [Replicate()], src_data_rank=None)
+F.conv1d(made((4, 4, 8), 2), kernel, stride=2, padding=1)  # by length
+F.conv1d(made((4, 4, 8), 0), kernel, stride=2, padding=1)  # by batches
+"""
+    )
+    _, found = audit(tmp_path, script)
+    (row,) = found["findings"]
+    assert (row["line"], row["fault"]) == (line_of(script, "# by length"), CONVOLUTION_HANDLER.name)
+    assert row["torch"]["operands"] == ["S(2)", "R"] != row["shardprop"]["operands"]
+    assert row["torch"]["outputs"] == row["shardprop"]["outputs"]
 
 
 def test_nothing_found_is_said(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from shardprop.cli.doctor_checks import (
     versions,
 )
 from shardprop.corrections.by_op import CORRECTIONS
+from shardprop.corrections.correction import CallCorrection
 from shardprop.corrections.scan_from_the_end import SCAN_FROM_THE_END
 from shardprop.propagation import propagator
 from shardprop.propagation.route import is_needless
@@ -258,15 +259,19 @@ def test_another_answer_than_torchs_is_found(mesh_of: Any, monkeypatch: pytest.M
 def test_corrections_that_this_torch_does_not_need_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A fault is mended where torch has single-dim rules for all of its ops, as for each op that
-    `docs/corrections.md` says to end with torch 2.15."""
+    """Those whose ops torch decides by single-dim rules, which do not have the fault."""
     finding = found(hook.corrections)
-    by_2_15 = [each.name for each in CORRECTIONS if each.ends.startswith("torch 2.15")]
-    is_2_15 = torch.__version__ >= "2.15"
+    needless = [
+        each.name
+        for each in CORRECTIONS
+        if isinstance(each, CallCorrection)
+        and all(_torch.single_dim_rule_of(op) and op not in each.in_rows for op in each.ops)
+    ]
     assert finding.status is Status.OK
-    assert by_2_15 and all((name in finding.text) is is_2_15 for name in by_2_15)
-    in_use = len(CORRECTIONS) - (len(by_2_15) if is_2_15 else 0)
-    assert finding.text.startswith(f"{in_use} of {len(CORRECTIONS)} in use")
+    assert bool(needless) is (torch.__version__ >= "2.15")
+    in_use = f"{len(CORRECTIONS) - len(needless)} of {len(CORRECTIONS)} in use"
+    names = f"; needless on torch {torch.__version__}: {', '.join(needless)}"
+    assert finding.text == in_use + (names if needless else "")
 
 
 @pytest.mark.skipif(is_needless(SCAN_FROM_THE_END), reason="this torch has rules for these ops")

@@ -51,6 +51,8 @@ def x(*placements: Placement, shape: tuple[int, ...] = (8, 6), dtype: Any = torc
 
 
 LINE = (8,)
+# How the window of a convolution moves: stride, padding, dilation, transposed and so on.
+WINDOW = ([1], [0], [1], False, [0], 1)
 PAIRS = [
     Pair("scan along", aten.cumsum.default, (x(S(1)), -1), (x(S(1)), -2)),
     Pair("scan along", aten.cumprod.default, (x(SS(0, 2)), -2), (x(SS(0, 2)), 0)),
@@ -118,6 +120,18 @@ PAIRS = [
         aten.gather.default,
         (x(S(0)), 1, x(S(0), shape=(4, 6), dtype=INT)),
         (x(S(0)), 1, x(S(0), shape=(8, 2), dtype=INT)),
+    ),
+    Pair(
+        "convolution",
+        aten.convolution.default,
+        (x(S(2), shape=(4, 4, 8)), x(R, shape=(4, 4, 3)), None, *WINDOW),
+        (x(S(0), shape=(4, 4, 8)), x(R, shape=(4, 4, 3)), None, *WINDOW),
+    ),
+    Pair(
+        "convolution",
+        aten.convolution_backward.default,
+        (x(R, shape=(4, 4, 6)), x(R, shape=(4, 4, 8)), x(S(0), shape=(4, 4, 3)), None, *WINDOW),
+        (x(S(2), shape=(4, 4, 6)), x(R, shape=(4, 4, 8)), x(R, shape=(4, 4, 3)), None, *WINDOW),
     ),
     Pair("bools joined", aten.cat.default, ([x(SUM), x(SUM, dtype=BOOL)],), ([x(SUM), x(SUM)],)),
 ]

@@ -12,6 +12,7 @@ from typing import Any
 from ... import _torch
 from ..._torch import DeviceMesh, DTensorSpec, OpSchema
 from ..._torch.symbolic_sizes import is_symbolic
+from ...corrections.convolution_handler import CONVOLUTION_HANDLER
 from ...errors import ShardpropError
 from ...model.operands import operands_of
 from ...model.question import NoStrategyError
@@ -154,7 +155,8 @@ class _Subject:
         notes: tuple[str, ...] = ()
         if answer.choice is not None:
             handler = _torch.handler_around_propagation(self.schema.op)
-            if handler is None:
+            taken_away = self.policy.corrects and self.schema.op in CONVOLUTION_HANDLER.ops
+            if handler is None or taken_away:
                 moved = moves_of(asked, answer.choice)
                 notes = notes_of(moved)
                 advice = advice_for(asked, answer.choice, answer.candidates)

@@ -17,6 +17,7 @@ from ..._torch import (
     StridedShard,
     TensorMeta,
 )
+from ...corrections.by_op import corrections_of
 from ...model.op_traits import traits_of
 from ...model.question import Choice, OutputMeta, question_of
 from ...rules import torch_registry
@@ -82,13 +83,16 @@ class ByRows:
         call: The call.
         mesh: torch's mesh of one rank.
 
+    Attributes:
+        rule: torch's rows, made once; None for a call that decomposes.
+        corrections: Of some calls the rows are wrong: a whole decision sees to that.
+
     Raises:
-        NotPlain: a list op, one with a list of tensors that torch does not look into, or with an
-            empty list of dims, which rows of torch's get wrong (`corrections.no_dims_named`).
+        NotPlain: a list op, or one with a list of tensors that torch does not look into.
     """
 
     def __init__(self, program: Program, call: Call, mesh: DeviceMesh) -> None:
-        if traits_of(call.op).is_list_op or any(isinstance(a, list) and not a for a in call.args):
+        if traits_of(call.op).is_list_op:
             raise NotPlain
         pytree = torch_registry.looks_into_lists(call.op)
         self._positional = _operands(call.args, pytree)
@@ -100,6 +104,7 @@ class ByRows:
         self._mesh = mesh
         entry = torch_registry.single_dim_entry(call.op)
         self.rule = None if entry is None else _RowsOnce(rule_of_entry(entry))
+        self.corrections = [c for c in corrections_of(call.op) if call.op in c.in_rows]
         self._table: RowTable | None = None
         # torch's rewrites of arguments may fail, so they have to be made.
         self._rewritten = traits_of(call.op).rewrites_arguments

@@ -118,15 +118,16 @@ class NestedDecisions:
                 )
             return self._history[schema]
         by_rows = self._by_rows_of(index, call)
-        found = None if by_rows is None else by_rows.from_table(layouts)
-        if found is not None:
-            return found[0]
+        if by_rows is not None and not by_rows.corrections:
+            found = by_rows.from_table(layouts)
+            if found is not None:
+                return found[0]
         return self._fresh(call, by_rows, self._schema(call, layouts), layouts)
 
     def _fresh(
         self, call: Call, by_rows: ByRows | None, schema: OpSchema, layouts: dict[int, DimLayout]
     ) -> DimLayouts | None:
-        if by_rows is not None:
+        if by_rows is not None and not any(c.concerns(schema) for c in by_rows.corrections):
             try:
                 rows = by_rows.rule or self._rows_of_decomposed(schema)
                 return by_rows.from_core(schema, layouts, rows)

@@ -1,0 +1,96 @@
+"""Convolutions of sharded operands on simulated ranks, value and gradients."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch.distributed._local_tensor import LocalTensorMode
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import Placement, distribute_tensor
+
+import shardprop
+from shardprop._torch import tensors_of_ranks
+from shardprop.corrections.convolution_handler import CONVOLUTION_HANDLER
+from shardprop.propagation.propagator import counters
+
+from ..narrow import sharded
+from ..specs import R, S
+
+RANKS = 4
+MeshOf = Callable[..., DeviceMesh]
+Tensors = list[torch.Tensor]
+
+# Image, weight, and how the window moves.
+CALLS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, int]]] = [
+    ((4, 4, 8), (4, 4, 3), {"stride": 2, "padding": 1}),
+    ((5, 4, 8), (4, 4, 2), {"stride": 2}),
+    ((4, 4, 8, 8), (8, 2, 3, 3), {"padding": 1, "groups": 2}),
+]
+
+
+@pytest.fixture(autouse=True)
+def without_decisions() -> Iterator[None]:
+    shardprop.reset_stats()
+    yield
+    shardprop.disable()
+    shardprop.clear_caches()
+
+
+def gradients(operands: Tensors, window: dict[str, int]) -> Tensors:
+    """The output, and the gradients of the operands."""
+    given = [each.detach().requires_grad_() for each in operands]
+    run: Any = torch.conv1d if given[0].ndim == 3 else torch.conv2d
+    output = run(*given, **window)
+    output.square().sum().backward()
+    return [output.detach(), *(each.grad for each in given if each.grad is not None)]
+
+
+def is_right(mesh: DeviceMesh, call: int, placements: Sequence[Placement]) -> bool:
+    """As on one device, on each rank."""
+    image, weight, window = CALLS[call]
+    generator = torch.Generator().manual_seed(0)
+    shapes = (image, weight, weight[:1])
+    whole = [torch.randn(s, generator=generator, dtype=torch.float64) for s in shapes]
+    expected = gradients(whole, window)
+    with LocalTensorMode(RANKS):
+        pairs = zip(whole, placements, strict=True)
+        made = gradients([distribute_tensor(x, mesh, [p]) for x, p in pairs], window)
+        found = [sharded(each).full_tensor() for each in made]
+    return all(
+        local.shape == right.shape and torch.allclose(local, right)
+        for each, right in zip(found, expected, strict=True)
+        for local in tensors_of_ranks(each, RANKS)
+    )
+
+
+@pytest.mark.parametrize("call", range(len(CALLS)))
+def test_operands_are_moved_as_decided(call: int, mesh_of: MeshOf) -> None:
+    mesh = mesh_of(RANKS)
+    layouts = [*itertools.product((R, S(0), S(1), S(2)), (R, S(0), S(1)), (R, S(0)))]
+    with shardprop.enabled():
+        assert [each for each in layouts if not is_right(mesh, call, each)] == []
+    # Not of the image replicated or in batches, the rest replicated; else in each direction.
+    assert counters().corrections[CONVOLUTION_HANDLER.name] >= len(layouts) - 2
+
+
+def test_the_handler_is_back_where_it_is_wanted(mesh_of: MeshOf) -> None:
+    mesh, by_length, by_batches = mesh_of(RANKS), (S(2), R, R), (S(0), R, R)
+
+    def torch_alone() -> bool:
+        try:
+            return is_right(mesh, 0, by_length)
+        except (RuntimeError, IndexError):  # a gradient that does not fit
+            return False
+
+    assert not torch_alone()
+    with shardprop.enabled():
+        assert is_right(mesh, 0, by_length)
+        assert is_right(mesh, 0, by_batches)
+    assert not torch_alone()
+    with shardprop.enabled(corrections=False):
+        assert not torch_alone()
+    assert is_right(mesh, 0, by_batches)
