@@ -17,7 +17,9 @@ wrong values: the ranks together do not hold what the op gives on whole tensors,
 gradient, and nothing raises. Each such fault of torch is an object in
 `python/shardprop/corrections/`, with a predicate as narrow as the fault. `stats().corrections`
 counts the decisions and redistributions that put one right, by name; `propagate(...).route.why`
-and `explain` say it of one decision.
+and `explain` say it of one decision. Which lines of a program need one, `shardprop audit SCRIPT`
+says ([cli.md](cli.md#shardprop-audit)), and `trace().corrections`; `shardprop doctor` says which
+ones the installed torch makes needless.
 
 `shardprop.enable(corrections=False)` decides as torch does, bit for bit, with its faults and its
 refusals.

@@ -2,7 +2,8 @@
 
 common    exit codes, errors, JSON        notation   tensors and arguments as text
 decisions torch's beside shardprop's      ranks      process groups that stand in for real ones
-program   a script that is run as `python SCRIPT` would
+program   a script that is run as `python SCRIPT` would be
+watched_script  the same while it is recorded, for `trace` and `audit`
 
 One file per command; what a command does is elsewhere, and imported when it is run.
 """
@@ -13,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from .audit import audit
 from .bench import bench
 from .calibrate import calibrate
 from .common import EXIT_CODES, Commands
@@ -54,7 +56,7 @@ def _show_version(wanted: bool) -> None:
 
     New here: `shardprop demo` shows what it does, `shardprop doctor` whether it works here,
     `shardprop explain` why one op is sharded as it is, `shardprop trace` what a program
-    communicates, and where.
+    communicates, and where, `shardprop audit` what torch alone would get wrong in it.
 
     Every command has examples in its --help, and with --json prints one JSON document on stdout;
     messages and progress go to stderr.
@@ -79,7 +81,9 @@ app.command()(demo)
 # -1 is an argument, and no option.
 app.command(context_settings={"ignore_unknown_options": True})(explain)
 # What stands behind the script is the script's.
-app.command(context_settings={"allow_interspersed_args": False})(trace)
+_ends_our_options = {"allow_interspersed_args": False}
+app.command(context_settings=_ends_our_options)(trace)
+app.command(context_settings=_ends_our_options)(audit)
 for _command in (bench, validate, discover, coverage, calibrate, doctor):
     app.command()(_command)
 

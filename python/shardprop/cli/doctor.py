@@ -14,8 +14,9 @@ def doctor(as_json: AsJson = False) -> None:
 
     Checked are the versions of torch and Python, the extension and how it was built, whether an op
     on DTensors comes to the core and gets torch's answer, other libraries that replaced the same
-    parts of torch, the caches, torchrun's variables, optional packages and logging. Each check is
-    ok, a note (works, but know this) or a problem.
+    parts of torch, which faults of torch are put right and which this torch does not have, the
+    caches, torchrun's variables, optional packages and logging. Each check is ok, a note (works,
+    but know this) or a problem.
 
     A program can ask about itself, its process group and the flattened meshes that it lacks:
     `from shardprop.cli.doctor_checks import examine; print(examine())`.

@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import ShardpropError
 from .common import AsJson, print_json
-from .policy import PolicyOption, TopologyOption, chosen_policy
+from .policy import PolicyOption, TopologyOption
+from .watched_script import (
+    ArgumentsOfScript,
+    FakeRanks,
+    JsonFile,
+    Script,
+    check,
+    reports,
+    watched,
+    write_json,
+    written,
+)
+
+if TYPE_CHECKING:
+    from ..inspection.tracing import Trace
 
 __all__ = ["trace"]
 
 
 def trace(
     context: typer.Context,
-    script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="A Python program.")],
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[ARGS]...", help="Its own arguments.", show_default=False),
-    ] = None,
+    script: Script,
+    arguments: ArgumentsOfScript = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file.")
     ] = None,
-    json_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the JSON to a file, beside what is printed."),
-    ] = None,
+    json_file: JsonFile = None,
     policy: PolicyOption = "torch",
     topology: TopologyOption = None,
-    fake_ranks: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Be rank 0 of N ranks that are not there; init_process_group is passed over.",
-        ),
-    ] = None,
+    fake_ranks: FakeRanks = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a program and report what its DTensor ops decided, what was communicated for that, how
@@ -67,56 +64,31 @@ def trace(
     - 2: the request makes no sense: no such script, an unknown policy
     """
     from ..inspection.tracing import trace as tracing
-    from .program import check_script, run_script, stdout_on_stderr
-    from .ranks import fake_ranks as ranks_not_there
-    from .ranks import keeping_the_group
 
-    check_script(script)
-    for option, file in (("--html", html), ("--json-file", json_file)):
-        if file is not None and not file.resolve().parent.is_dir():
-            raise ShardpropError(f"{option}: Expected a folder that is there, got {str(file)!r}.")
-    if fake_ranks is not None and fake_ranks < 1:
-        raise ShardpropError(f"--fake-ranks: Expected at least 1, got {fake_ranks}.")
-    _note_own_options(context, arguments or ())
-    reports = os.environ.get("RANK", "0") == "0"
-    with ExitStack() as stack:
-        if fake_ranks is not None:
-            stack.enter_context(ranks_not_there(fake_ranks))
-        stack.enter_context(keeping_the_group(is_given=fake_ranks is not None))
-        stack.enter_context(chosen_policy(policy, topology))
-        with ExitStack() as running:
-            if as_json:
-                running.enter_context(stdout_on_stderr())
-            found = running.enter_context(tracing())
-            code = run_script(script, arguments or ())
-        if reports:
+    given = arguments or []
+    check(context, script, given, fake_ranks, {"--html": html, "--json-file": json_file})
+    with watched(
+        script,
+        given,
+        tracing(),
+        fake_ranks=fake_ranks,
+        keeps_stdout=as_json,
+        policy=policy,
+        topology=topology,
+    ) as (found, code):
+        if reports():
             _report(found, html, json_file, as_json)
     raise typer.Exit(code)
 
 
-def _note_own_options(context: typer.Context, arguments: Sequence[str]) -> None:
-    """Options of ours that were written behind the script are the script's; was that meant?"""
-    known = {name for parameter in context.command.params for name in parameter.opts}
-    options = {name for name in known if name.startswith("-")}  # SCRIPT and ARGS have names, too
-    ours = [text for text in arguments if text.partition("=")[0] in options]
-    if ours:
-        typer.echo(f"Note: {', '.join(ours)} behind SCRIPT went to it; ours come before.", err=True)
-
-
-def _report(found: Any, html: Path | None, json_file: Path | None, as_json: bool) -> None:
+def _report(found: Trace, html: Path | None, json_file: Path | None, as_json: bool) -> None:
     values = found.to_json() if as_json or json_file is not None else None
     if as_json:
         print_json(values)
     else:
         typer.echo(found.text())
-    try:
+    with written(html, json_file):
         if json_file is not None:
-            json_file.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+            write_json(json_file, values)
         if html is not None:
             found.save_html(html)
-    except OSError as error:
-        typer.echo(f"Error: Expected a file that can be written, got {error}.", err=True)
-        raise typer.Exit(1) from None
-    for file in (html, json_file):
-        if file is not None:
-            typer.echo(f"Written to {file}", err=True)

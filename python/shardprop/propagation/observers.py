@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from .._torch import OpSchema, OutputSharding
-from ..support.stats import DecidedBy, Recorder
+from ..support.stats import DecidedBy, Recorder, ThreadCounts
 from . import logs
 
 __all__ = [
@@ -37,6 +37,8 @@ class Observed(NamedTuple):
         error: The exception that propagation raised.
         outcome: Who decided in the core's place, and why. None: the core, or nobody had decided yet
             when the error was raised.
+        correction: The fault of torch's that the decision puts right, by its name
+            (docs/corrections.md). None: torch alone has no such fault here.
         start: When, by `time.perf_counter`.
         seconds: How long it took.
     """
@@ -45,6 +47,7 @@ class Observed(NamedTuple):
     answer: OutputSharding | None
     error: Exception | None
     outcome: tuple[DecidedBy, str] | None
+    correction: str | None
     start: float
     seconds: float
 
@@ -100,18 +103,26 @@ def observed(
     counts = recorder.mine()
     if counts.inside or counts.is_aside:
         return decide(schema)
-    counts.outcome = None
+    counts.outcome = counts.correction = None
     start = perf_counter()
     try:
         answer = decide(schema)
     except Exception as error:
-        _tell(Observed(schema, None, error, counts.outcome, start, perf_counter() - start))
+        _tell(schema, None, error, counts, start)
         raise
-    _tell(Observed(schema, answer, None, counts.outcome, start, perf_counter() - start))
+    _tell(schema, answer, None, counts, start)
     return answer
 
 
-def _tell(asked: Observed) -> None:
+def _tell(
+    schema: OpSchema,
+    answer: OutputSharding | None,
+    error: Exception | None,
+    counts: ThreadCounts,
+    start: float,
+) -> None:
+    seconds = perf_counter() - start
+    asked = Observed(schema, answer, error, counts.outcome, counts.correction, start, seconds)
     for observer in _observers:
         observer(asked)
     if logs.tells_decisions():

@@ -42,6 +42,7 @@ __all__ = [
     "propagate_sharding",
     "reset_stats",
     "stats",
+    "take_plan_correction",
     "torch_planner",
     "uncounted",
 ]
@@ -154,6 +155,14 @@ def _decide_by_torch(
     else:
         counts.fell_back(found.reason, _strided_operands(schema))
     return answer
+
+
+def take_plan_correction() -> str | None:
+    """The fault of torch's that plans of this thread have put right since the last call of this, by
+    its name; of several the latest."""
+    counts = _recorder.mine()
+    fault, counts.plan_correction = counts.plan_correction, None
+    return fault
 
 
 def enable(

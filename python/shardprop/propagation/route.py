@@ -27,7 +27,7 @@ from ..rules.rule import (
 from ..rules.torch_registry import TorchsWay
 from .decomposition import Declined, Decomposer
 
-__all__ = ["Route", "Who", "decomposer", "route", "route_of"]
+__all__ = ["Route", "Who", "decomposer", "is_needless", "route", "route_of"]
 
 
 class Who(str, Enum):
@@ -188,6 +188,14 @@ def _found(op: OpOverload, single_dim: Any) -> Route:
     way = torch_registry.torchs_way(op)
     comes_apart = way is TorchsWay.DECOMPOSITION and _torch.known_decomposition(op) is not None
     return Route(op, Who.DECOMPOSITION if comes_apart else Who.TORCH, way=way)
+
+
+def is_needless(correction: Correction) -> bool:
+    """Does the running torch not have this fault? So it is where the route of none of its ops asks
+    about it: torch has single-dim rules for them, in which the fault is not."""
+    return isinstance(correction, CallCorrection) and not any(
+        correction in route_of(op).corrections for op in correction.ops
+    )
 
 
 # Who decides the calls inside of a decomposition asks for their routes in turn; see `decision`.

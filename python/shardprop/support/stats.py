@@ -107,12 +107,14 @@ class ThreadCounts:
     __slots__ = (
         "_depth",
         "_start",
+        "correction",
         "corrections",
         "decisions",
         "delegated",
         "fallbacks",
         "is_aside",
         "outcome",
+        "plan_correction",
         "policy_fallbacks",
         "price_fallbacks",
         "refused",
@@ -128,6 +130,9 @@ class ThreadCounts:
         self._start = 0.0
         # Of the latest decision; see `propagation.observers.Observed`.
         self.outcome: tuple[DecidedBy, str] | None = None
+        self.correction: str | None = None
+        # Likewise of the latest plan.
+        self.plan_correction: str | None = None
         # What the decisions are made under that this thread carries out; None before the first.
         self.terms: Any = None
         self.reset()
@@ -189,6 +194,7 @@ class ThreadCounts:
         """The decision puts right what torch alone may get wrong."""
         if self._depth == 1:
             self.corrections[fault] += 1
+            self.correction = fault
 
     def left_to_torch(self, reason: str, strided: int) -> None:
         """torch's own function decided an op that has no rule."""
@@ -288,7 +294,9 @@ class Recorder:
 
     def plan_corrected(self, fault: str) -> None:
         """A plan puts right what torch's own would move wrongly."""
-        self.mine().corrections[fault] += 1
+        counts = self.mine()
+        counts.corrections[fault] += 1
+        counts.plan_correction = fault
 
     def policy_fell_back(self, reason: str) -> None:
         """Policy ``optimal`` left something to policy ``torch``."""

@@ -18,6 +18,7 @@ COMMANDS = (
     "demo",
     "explain",
     "trace",
+    "audit",
     "bench",
     "validate",
     "discover",
@@ -28,6 +29,7 @@ COMMANDS = (
 
 # What the commands do, each imported when it is run.
 HEAVY = (
+    "shardprop.cli.audit_findings",
     "shardprop.cli.benchmark",
     "shardprop.cli.decisions",
     "shardprop.cli.demo_program",
@@ -42,6 +44,7 @@ NONSENSE = {
     "demo": (("--mesh", "2x"), "--mesh: Expected sizes such as 2x4, got '2x'."),
     "explain": (("mm", "f32[4]", "f32[4]"), "--mesh: Expected sizes such as 2x4, got none."),
     "trace": (("nothing.py",), "Expected a Python script, got 'nothing.py', where there is none."),
+    "audit": (("nothing.py",), "Expected a Python script, got 'nothing.py', where there is none."),
     "bench": (("--op", "nosuch"), "--op: Expected one of mm, add, bmm, layer_norm, cat, embedding"),
     "validate": ((), "Expected names of ops, --all, --module FILE or --plans"),
     "discover": (("nosuchop",), "Expected the name of an op"),

@@ -26,7 +26,11 @@ from shardprop.cli.doctor_checks import (
     state,
     versions,
 )
+from shardprop.corrections.by_op import CORRECTIONS
+from shardprop.corrections.correction import CallCorrection
+from shardprop.corrections.scan_from_the_end import SCAN_FROM_THE_END
 from shardprop.propagation import propagator
+from shardprop.propagation.route import is_needless
 from shardprop.redistribution.mesh_cost_models import MeshModels
 from shardprop.support.cache import CacheStats
 
@@ -42,6 +46,7 @@ CHECKS = {
     "extension",
     "enabled",
     "other patches",
+    "corrections",
     "hook",
     "answers",
     "caches",
@@ -249,6 +254,45 @@ def test_another_answer_than_torchs_is_found(mesh_of: Any, monkeypatch: pytest.M
     finding = found(lambda: hook.same_answer(mesh))
     assert finding.status is Status.PROBLEM
     assert "refused" in finding.text and "aten.mm.default" in finding.text
+
+
+def test_corrections_that_this_torch_does_not_need_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those whose ops torch decides by single-dim rules, which do not have the fault."""
+    finding = found(hook.corrections)
+    needless = [
+        each.name
+        for each in CORRECTIONS
+        if isinstance(each, CallCorrection)
+        and all(_torch.single_dim_rule_of(op) and op not in each.in_rows for op in each.ops)
+    ]
+    assert finding.status is Status.OK
+    assert bool(needless) is (torch.__version__ >= "2.15")
+    in_use = f"{len(CORRECTIONS) - len(needless)} of {len(CORRECTIONS)} in use"
+    names = f"; needless on torch {torch.__version__}: {', '.join(needless)}"
+    assert finding.text == in_use + (names if needless else "")
+
+
+@pytest.mark.skipif(is_needless(SCAN_FROM_THE_END), reason="this torch has rules for these ops")
+def test_a_correction_is_needless_once_torch_has_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all of its ops: one of several is not enough."""
+    one, *others = SCAN_FROM_THE_END.ops
+    rules = _torch.propagator().op_single_dim_strategy_funcs
+    rule = next(iter(rules.values()))
+    monkeypatch.setitem(rules, one, rule)
+    assert not is_needless(SCAN_FROM_THE_END)
+    for op in others:
+        monkeypatch.setitem(rules, op, rule)
+    assert is_needless(SCAN_FROM_THE_END)
+    assert SCAN_FROM_THE_END.name in found(hook.corrections).text
+
+
+def test_corrections_that_are_off_are_noted() -> None:
+    with shardprop.enabled(corrections=False):
+        finding = found(hook.corrections)
+    assert finding.status is Status.NOTE
+    assert "corrections=False" in finding.text
 
 
 # --- the state of the process ------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 from ..checkout import ROOT
 
 # How many commands each page has, so that none is overlooked.
-PAGES = {"decisions": 1, "quickstart": 4, "tutorial": 4}
+PAGES = {"cli": 1, "decisions": 1, "quickstart": 4, "tutorial": 4}
 
 _BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# (\w+\.py)\n")

@@ -49,6 +49,7 @@ def examine(meshes: Sequence[DeviceMesh] | None = None) -> Report:
     look(versions.extension)
     look(hook.enabled)
     look(hook.nobody_else)
+    look(hook.corrections)
     with _mesh_to_try(known) as mesh:
         if mesh is None:
             findings.append(

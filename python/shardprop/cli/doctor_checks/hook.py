@@ -11,13 +11,15 @@ import torch
 
 from ... import _torch
 from ..._torch import DeviceMesh, DTensor, Replicate, make_spec
+from ...corrections.by_op import CORRECTIONS
 from ...propagation import propagator
 from ...propagation.optimal_policy import OptimalPolicy
+from ...propagation.route import is_needless
 from ...rules import torch_registry
 from ..decisions import answer_of
 from .finding import Finding, note, ok, problem
 
-__all__ = ["decides", "enabled", "nobody_else", "same_answer"]
+__all__ = ["corrections", "decides", "enabled", "nobody_else", "same_answer"]
 
 # A size that was not met before: torch's caches would answer, and nobody would be asked.
 _sizes = itertools.count(1_009)
@@ -96,6 +98,22 @@ def same_answer(mesh: DeviceMesh) -> Iterator[Finding]:
             f"for {schema} torch decides {theirs}, and the core {ours}",
             "run shardprop bench --quick; if that differs too, report it with this output",
         )
+
+
+def corrections() -> Iterator[Finding]:
+    """Which faults of torch are put right, and which does this torch not have?"""
+    if not propagator.current_policy().corrects:
+        yield note(
+            "corrections",
+            "off: wrong values of torch's stay wrong (corrections=False)",
+            "call shardprop.enable() without it; docs/corrections.md lists the faults",
+        )
+        return
+    needless = [each.name for each in CORRECTIONS if is_needless(each)]
+    text = f"{len(CORRECTIONS) - len(needless)} of {len(CORRECTIONS)} in use"
+    if needless:
+        text += f"; needless on torch {torch.__version__}: {', '.join(needless)}"
+    yield ok("corrections", text)
 
 
 def _question(mesh: DeviceMesh) -> _torch.OpSchema:

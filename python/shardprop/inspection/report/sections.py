@@ -32,6 +32,7 @@ def sections(trace: dict[str, Any], places: Places) -> dict[str, Any]:
         "timeline": _timeline(trace, places),
         "decisions": list(_decisions(trace, places)),
         "fallbacks": _fallbacks(trace),
+        "corrections": list(_corrections(trace, places)),
     }
 
 
@@ -199,6 +200,20 @@ def _decisions(trace: dict[str, Any], places: Places) -> Iterator[dict[str, Any]
             }
             # What was moved is counted once.
             moves = {"moved": 0, "bytes": 0, "us": 0.0}
+
+
+def _corrections(trace: dict[str, Any], places: Places) -> Iterator[dict[str, Any]]:
+    """Where a fault of torch's was put right; a trace of an earlier shardprop does not say."""
+    for each in trace.get("corrections", ()):
+        operands = [f"{x['name']} {short(x['layout']['text'])}" for x in each["operands"]]
+        yield {
+            "op": each["op"],
+            "operands": ", ".join(operands).strip(),
+            "correction": each["correction"],
+            "where": places.where(each["place"]) or "unknown line",
+            "module": places.module(each["place"]),
+            "count": each["count"],
+        }
 
 
 def _fallbacks(trace: dict[str, Any]) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from ...support.stats import DecidedBy
 from ...version import __version__
 from ..words import dim_names, dtype_text
 from .model import Place, TracedDecision
-from .rows import MoveRow, totals
+from .rows import CorrectionRow, MoveRow, totals
 
 if TYPE_CHECKING:
     from .report import Trace
@@ -57,6 +57,7 @@ def trace_json(trace: Trace, row_of: Sequence[int]) -> Json:
         "places": tables.places,
         "threads": len(tables.threads),
         "modules": [vars(row) for row in trace.by_module()],
+        "corrections": [_correction(row, tables) for row in trace.corrections],
         "decisions": decisions,
         "redistributions": redistributions,
         "timeline": sorted(timeline, key=lambda entry: entry[1]),
@@ -128,6 +129,7 @@ def _decision(decision: TracedDecision, tables: _Tables) -> Json:
         "seconds": decision.seconds,
         "decider": decision.decider.value,
         "reason": decision.reason,
+        "correction": decision.correction,
         "error": decision.error,
         "policy": decision.policy,
         "place": tables.place(decision.place),
@@ -140,6 +142,16 @@ def _decision(decision: TracedDecision, tables: _Tables) -> Json:
         ],
         "outputs": [] if output is None else _outputs(output.output_spec),
         "redistributes": bool(output is not None and output.needs_redistribute),
+    }
+
+
+def _correction(row: CorrectionRow, tables: _Tables) -> Json:
+    return {
+        "correction": row.correction,
+        "op": row.op,
+        "place": tables.place(row.place),
+        "count": row.count,
+        "operands": [{"name": name, **_tensor(spec)} for name, spec in row.operands.items()],
     }
 
 
@@ -185,6 +197,7 @@ def _move(row: MoveRow, tables: _Tables) -> Json:
         "wire_bytes": row.wire_bytes,
         "collectives": row.collectives,
         "host_seconds": row.seconds,
+        "correction": row.correction,
         "has_plan": plan is not None,
         "note": row.planned.note,
         "steps": [_step(step) for step in plan.steps] if plan else [],

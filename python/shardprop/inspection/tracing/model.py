@@ -53,6 +53,8 @@ class TracedDecision:
         decider: ``"core"``; ``"torch"`` for an op without a rule, which torch decides, or that
             torch refused; ``"fallback"`` for one that has a rule, and that the core declined.
         reason: Why not the core.
+        correction: The fault of torch's that it puts right, by its name (docs/corrections.md); None
+            where torch has none.
         seconds: How long it took.
         place: Where it was asked for.
         policy: What decided: ``"torch"`` or ``"optimal"``.
@@ -66,6 +68,7 @@ class TracedDecision:
     error: str | None
     decider: DecidedBy
     reason: str | None
+    correction: str | None
     seconds: float
     place: Place
     policy: str
@@ -88,6 +91,8 @@ class TracedRedistribution:
         explicit: The program asked for it.
         at: Seconds since the trace began.
         seconds: How long the host took; the device may go on longer.
+        correction: The fault of torch's that its plan puts right, by its name
+            (docs/corrections.md); None where torch's plan has none.
         place: Where it was.
         policy: Who planned: ``"torch"`` or ``"optimal"``.
         thread: The thread that ran it, by its identifier.
@@ -100,6 +105,7 @@ class TracedRedistribution:
     explicit: bool
     at: float
     seconds: float
+    correction: str | None
     place: Place
     policy: str
     thread: int

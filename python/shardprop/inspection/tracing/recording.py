@@ -19,11 +19,11 @@ from ..._torch import DTensorSpec, MovedOperand, OpOverload
 from ...propagation import observers
 from ...propagation.observers import Observed
 from ...propagation.policy import Policy
-from ...propagation.propagator import current_policy
+from ...propagation.propagator import current_policy, take_plan_correction
 from .module_stack import Spot, Whereabouts
 from .source_lines import is_users
 
-__all__ = ["Decided", "Moved", "Recording", "begin", "end"]
+__all__ = ["CorrectedCalls", "Decided", "Moved", "Recording", "begin", "end"]
 
 
 class Decided(NamedTuple):
@@ -44,6 +44,7 @@ class Moved(NamedTuple):
     seconds: float
     spot: Spot
     policy: Policy
+    correction: str | None
 
 
 class Recording:
@@ -71,6 +72,20 @@ class Recording:
             self.dropped += 1
             if isinstance(event, Decided):
                 self.dropped_seconds += event.asked.seconds
+
+
+class CorrectedCalls(Recording):
+    """Of all events only those that put a fault of torch's right, and the decisions made with
+    corrections off."""
+
+    def add(self, event: Decided | Moved) -> None:
+        """Put such an event by."""
+        if isinstance(event, Moved):
+            is_wanted = event.correction is not None
+        else:
+            is_wanted = event.asked.correction is not None or not event.policy.corrects
+        if is_wanted:
+            super().add(event)
 
 
 _open: tuple[Recording, ...] = ()
@@ -121,13 +136,14 @@ def _around(inner: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     ) -> torch.Tensor:
         if observers.is_rehearsed():
             return inner(local_tensor, current_spec, target_spec, **settings)
+        take_plan_correction()
         start = perf_counter()
         result = inner(local_tensor, current_spec, target_spec, **settings)
         seconds = perf_counter() - start
         moved = _torch.moved_for(2, is_users)
         op = moved.op if isinstance(moved, MovedOperand) else moved
-        spot, policy = _where.here(op), current_policy()
-        event = Moved(moved, current_spec, target_spec, start, seconds, spot, policy)
+        spot, policy, fault = _where.here(op), current_policy(), take_plan_correction()
+        event = Moved(moved, current_spec, target_spec, start, seconds, spot, policy, fault)
         for recording in _open:
             recording.add(event)
         return result

@@ -23,7 +23,15 @@ from .json_form import trace_json
 from .model import TracedDecision, TracedRedistribution, policy_of
 from .plans import Plans
 from .recording import Decided, Recording
-from .rows import ModuleRow, MoveRow, across_modules, by_module, moves_alike
+from .rows import (
+    CorrectionRow,
+    ModuleRow,
+    MoveRow,
+    across_modules,
+    by_module,
+    corrected,
+    moves_alike,
+)
 from .text import report_text
 
 if TYPE_CHECKING:
@@ -113,6 +121,12 @@ class Trace:
     def by_module(self) -> list[ModuleRow]:
         """A row for each module and op, in the order in which they were first met."""
         return by_module(self.decisions, self.moves())
+
+    @property
+    def corrections(self) -> list[CorrectionRow]:
+        """Where a fault of torch's was put right: a row for each fault, op and place, decisions
+        before redistributions. Decisions are counted, not calls (see `decisions`)."""
+        return corrected(self.decisions, self.redistributions)
 
     def deciders(self) -> dict[str, int]:
         """How many decisions the core made, torch for lack of a rule, and torch as the fallback."""

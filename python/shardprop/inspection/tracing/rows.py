@@ -6,10 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from ..._torch import DTensorSpec
+from ...model.operands import operands_of
 from .model import Place, TracedDecision, TracedRedistribution, planner_of
 from .plans import spec_identity
 
-__all__ = ["ModuleRow", "MoveRow", "Totals", "across_modules", "by_module", "moves_alike", "totals"]
+__all__ = [
+    "EXPLICIT",
+    "CorrectionRow",
+    "ModuleRow",
+    "MoveRow",
+    "Totals",
+    "across_modules",
+    "by_module",
+    "corrected",
+    "moves_alike",
+    "totals",
+]
 
 EXPLICIT = "redistribute"
 
@@ -45,6 +58,35 @@ class MoveRow(TracedRedistribution):
     def total_wire_bytes(self) -> int:
         """Bytes that a rank sends for all."""
         return self.wire_bytes * self.count
+
+
+@dataclass(frozen=True)
+class CorrectionRow:
+    """Decisions, or redistributions, that put the same fault of torch's right at the same place.
+
+    Attributes:
+        correction: The name of the fault (docs/corrections.md).
+        op: The overload; ``"redistribute"`` for a redistribution that the program asked for.
+        place: The line and the module.
+        count: How many redistributions that ran, or decisions. A call that torch's cache answers is
+            no decision: of two calls with the same layouts there is that of the first.
+        first: The first of them.
+    """
+
+    correction: str
+    op: str
+    place: Place
+    count: int
+    first: TracedDecision | TracedRedistribution
+
+    @property
+    def operands(self) -> dict[str, DTensorSpec]:
+        """The specs of the first's operands, by name; what is moved by the program has none."""
+        if isinstance(self.first, TracedRedistribution):
+            return {self.first.operand or "": self.first.src}
+        schema = self.first.schema
+        operands = operands_of(schema.op, schema.args_schema, schema.kwargs_schema)
+        return {x.name: x.meta for x in operands if isinstance(x.meta, DTensorSpec)}
 
 
 @dataclass(frozen=True)
@@ -128,7 +170,8 @@ def moves_alike(
     row_of: list[int] = []
     for number, each in enumerate(redistributions):
         kind = (each.op, each.operand, each.explicit, each.place, id(planner_of(each)))
-        key = (kind, spec_identity(each.src), spec_identity(each.dst))
+        ends = (spec_identity(each.src), spec_identity(each.dst))
+        key = (kind, ends, each.correction)
         found = index.setdefault(key, len(rows))
         row_of.append(found)
         if found == len(rows):
@@ -183,5 +226,26 @@ def by_module(decisions: Sequence[TracedDecision], moves: Sequence[MoveRow]) -> 
             collectives=move.collectives * move.count,
             wire_bytes=move.total_wire_bytes,
             us=move.total_us,
+        )
+    return [*rows.values()]
+
+
+def corrected(
+    decisions: Sequence[TracedDecision], redistributions: Sequence[TracedRedistribution]
+) -> list[CorrectionRow]:
+    """A row for each correction, op and place, in the order of their first, decisions before
+    redistributions."""
+    rows: dict[tuple[str, str, Place, bool], CorrectionRow] = {}
+    events: list[TracedDecision | TracedRedistribution] = [*decisions, *redistributions]
+    for event in events:
+        if event.correction is None:
+            continue
+        op = event.op or EXPLICIT
+        key = (event.correction, op, event.place, isinstance(event, TracedDecision))
+        known = rows.get(key)
+        rows[key] = (
+            CorrectionRow(event.correction, op, event.place, 1, event)
+            if known is None
+            else replace(known, count=known.count + 1)
         )
     return [*rows.values()]

@@ -1,4 +1,4 @@
-"""`trace()`: a block of a program, recorded."""
+"""`trace()`: a block of a program, recorded; `corrected_calls()`: its calls with corrections."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import torch
 
 from ... import _torch
 from ...errors import ShardpropError
+from ...propagation import observers
+from ...propagation.observers import Observed
 from ...propagation.policy_settings import TopologyLike
 from ...propagation.propagator import enabled, is_enabled
 from .plans import Plans
-from .recording import Recording, begin, end
+from .recording import CorrectedCalls, Recording, begin, end
 from .report import Trace, measured
 
-__all__ = ["trace"]
+__all__ = ["corrected_calls", "trace"]
 
 _LIMIT = 100_000
 
@@ -55,7 +57,39 @@ def trace(
     model = _checked_model(model, root)
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ShardpropError(f"limit: Expected a count of events above 0, got {limit!r}.")
-    recording = Recording(limit)
+    with _recorded(Recording(limit), plans, model) as found:
+        yield found
+    _announce(found)
+
+
+@contextmanager
+def corrected_calls(limit: int = _LIMIT) -> Iterator[Trace]:
+    """Record of a block each redistribution, and each call of an op, that puts a fault of torch's
+    right, calls that are decided with corrections off, and nothing else.
+
+    torch's caches are emptied after each decision, so every call is decided anew: unlike `trace`,
+    this counts calls, and finds them on every line. A program takes longer so.
+
+    Args:
+        limit: How many calls are held at most; the rest is counted in `Trace.dropped`.
+    """
+    observers.add(_forget)
+    try:
+        with _recorded(CorrectedCalls(limit), Plans()) as found:
+            yield found
+    finally:
+        observers.remove(_forget)
+
+
+def _forget(_: Observed) -> None:
+    """Have torch forget the decision before the next op; it holds on to it until then."""
+    _torch.forget_decisions()
+
+
+@contextmanager
+def _recorded(
+    recording: Recording, plans: Plans, model: torch.nn.Module | None = None
+) -> Iterator[Trace]:
     found = Trace(recording, plans)
     with ExitStack() as stack:
         if not is_enabled():
@@ -66,7 +100,6 @@ def trace(
                 yield found
             finally:
                 end(recording)
-    _announce(found)
 
 
 def _announce(found: Trace) -> None:

@@ -11,25 +11,28 @@ from typing import TYPE_CHECKING
 from ...redistribution.hook import plan_text
 from ...support.console import counted, table, table_lines, wrapped
 from ...support.stats import DecidedBy
-from ..words import bytes_text, dim_names, dtype_text, over_text
+from ..words import bytes_text, dim_names, dtype_text, over_text, placements_text
 from .model import Place
-from .rows import ModuleRow, MoveRow, totals
+from .rows import CorrectionRow, ModuleRow, MoveRow, totals
 
 if TYPE_CHECKING:
     from .report import Trace
 
-__all__ = ["report_text"]
+__all__ = ["op_text", "place_text", "report_text"]
 
 _MODULE_ROWS = 25
 _NARROWEST = 12
 _REASONS = 10
+_CORRECTIONS = 10
 
 
 def report_text(trace: Trace, width: int, most_expensive: int) -> str:
-    """Summary, modules and ops, the most expensive redistributions, what was left to torch."""
+    """Summary, modules and ops, the most expensive redistributions, what was put right, what was
+    left to torch."""
     parts = [[*_summary(trace)]]
     parts.append([*_modules(trace.by_module(), width)])
     parts.append([*_most_expensive(trace.most_expensive(most_expensive))])
+    parts.append([*_corrected(trace.corrections)])
     parts.append([*_left(trace)])
     return "\n\n".join("\n".join(_fitted(line, width) for line in part) for part in parts if part)
 
@@ -74,7 +77,7 @@ def _modules(rows: Sequence[ModuleRow], width: int) -> Iterator[str]:
     # Of what moves, equals in the program's order; of what does not, the slowest to decide first.
     ordered = sorted(rows, key=lambda row: (-row.us, 0.0 if row.us else -row.decision_seconds))
     cells = [
-        (_module(row.module, row.backward), _op(row.op), *_numbers(row))
+        (_module(row.module, row.backward), op_text(row.op), *_numbers(row))
         for row in ordered[:_MODULE_ROWS]
     ]
     rest = ordered[_MODULE_ROWS:]
@@ -108,9 +111,9 @@ def _most_expensive(rows: Sequence[MoveRow]) -> Iterator[str]:
         price = f"{row.us:.1f} us" if row.plan else "no price"
         times = f"{row.count} x " if row.count > 1 else ""
         sent = f", {bytes_text(row.wire_bytes)} sent" if row.plan else ""
-        yield f"{place:4}. {times}{price}{sent}  {_op(row.op or '')}{operand}"
+        yield f"{place:4}. {times}{price}{sent}  {op_text(row.op or '')}{operand}"
         yield f"      {_way(row)}"
-        yield f"      {_where(row.place, row.modules)}"
+        yield f"      {place_text(row.place, row.modules)}"
 
 
 def _way(row: MoveRow) -> str:
@@ -124,6 +127,22 @@ def _way(row: MoveRow) -> str:
     steps = row.plan.steps
     over = ", ".join(f"{step.kind} over {over_text(names, step.mesh_dims)}" for step in steps)
     return f"{tensor}{plan_text(steps)}  ({over})"
+
+
+def _corrected(rows: Sequence[CorrectionRow]) -> Iterator[str]:
+    if not rows:
+        return
+    yield "Put right, where torch alone may give wrong values (docs/corrections.md)"
+    for row in rows[:_CORRECTIONS]:
+        times = f"{row.count} x " if row.count > 1 else ""
+        placed = ", ".join(
+            f"{name} {placements_text(spec.placements)}".strip()
+            for name, spec in row.operands.items()
+        )
+        yield f"  {times}{op_text(row.op)}({placed}): {row.correction}"
+        yield f"      {place_text(row.place, (row.place.module,))}"
+    if len(rows) > _CORRECTIONS:
+        yield f"  and {counted(len(rows) - _CORRECTIONS, 'row')} more: Trace.corrections"
 
 
 def _left(trace: Trace) -> Iterator[str]:
@@ -152,7 +171,8 @@ def _middle_cut(text: str, width: int) -> str:
     return f"{text[:head]}..{text[len(text) - (width - 2 - head) :]}"
 
 
-def _op(op: str) -> str:
+def op_text(op: str) -> str:
+    """The overload without what most have."""
     return op.removeprefix("aten.").removesuffix(".default")
 
 
@@ -160,7 +180,8 @@ def _module(module: str, backward: bool) -> str:
     return f"{module or '(none)'}{' <-' if backward else ''}"
 
 
-def _where(place: Place, modules: Sequence[str]) -> str:
+def place_text(place: Place, modules: Sequence[str]) -> str:
+    """The line, its function, and the modules that run it."""
     backward = ", backward" if place.backward else ""
     named = [module for module in modules if module]
     more = f" and {len(named) - 1} more" if len(named) > 1 else ""

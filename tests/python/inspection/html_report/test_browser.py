@@ -181,3 +181,15 @@ def test_no_part_is_wider_than_the_window(tmp_path, width) -> None:
     for trace in (small(), large()):
         needed, there = answers(trace, tmp_path, script, width=width)
         assert needed <= there
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_corrections_have_a_section_where_there_are_any(tmp_path, rows: int) -> None:
+    row = {"correction": HOSTILE, "op": "aten.mm.default", "place": 0, "count": 2, "operands": []}
+    script = """
+      return [...document.querySelectorAll("nav a[href='#corrections'], #corrections tbody tr")]
+        .map((found) => found.innerText);
+    """
+    found = answers(small() | {"corrections": [row] * rows}, tmp_path, script)
+    assert len(found) == 2 * rows
+    assert all(HOSTILE.rstrip("\u2028") in text for text in found[1:])

@@ -16,7 +16,7 @@ import shardprop
 from shardprop import ShardpropError
 from shardprop.inspection.report import page
 
-from .sample import HOSTILE, decision, large, place, small, trace_of
+from .sample import HOSTILE, decision, large, layout, place, small, trace_of
 
 SCHEMA = Path(shardprop.__file__).parent / "schemas" / "trace.schema.json"
 VOID = {"meta", "link", "img", "br", "hr", "input", "wbr"}
@@ -197,6 +197,40 @@ def test_fallbacks_errors_and_missing_plans_are_listed_with_reasons() -> None:
         ("aten.add_.Tensor", "nobody: an error"): "in-place: cannot change its placement",
         ("aten.embedding.default", "no plan to show"): f"no price: {HOSTILE}",
     }
+
+
+def test_corrections_are_listed_with_the_operands_of_the_first() -> None:
+    assert data_of(page(small()))["corrections"] == []
+    trace = small() | {
+        "corrections": [
+            {
+                "correction": f"a fault {HOSTILE}",
+                "op": "aten.mm.default",
+                "place": 2,
+                "count": 2,
+                "operands": [{"name": "self", "layout": layout("S(0)", "R")}],
+            }
+        ]
+    }
+    text = page(trace)
+    assert "</script><img" not in text
+    assert data_of(text)["corrections"] == [
+        {
+            "op": "aten.mm.default",
+            "operands": "self S(0)R",
+            "correction": f"a fault {HOSTILE}",
+            "where": "model.py:10",
+            "module": "Model.layers.0 (backward)",
+            "count": 2,
+        }
+    ]
+
+
+def test_a_trace_without_corrections_is_read() -> None:
+    """One of an earlier shardprop."""
+    trace = small()
+    assert "corrections" not in trace
+    assert data_of(page(trace))["corrections"] == []
 
 
 def test_files_are_named_from_where_their_paths_differ() -> None:

@@ -105,9 +105,26 @@ function showFallbacks() {
   ], rows, 3).node);
 }
 
+// There is a section only where there is something in it.
+function showCorrections() {
+  const rows = report.corrections;
+  if (rows.length === 0) return;
+  document.querySelector("nav").append(element("a", { href: "#corrections" }, "Put right"));
+  document.querySelector("main").append(element("section", { id: "corrections" },
+    element("h2", {}, "Put right"),
+    element("p", { class: "lead" }, "Decisions and redistributions where torch alone may give wrong values; docs/corrections.md says why. Answers from torch’s cache are not decisions."),
+    makeTable("Corrections", [
+      { title: "Op and operands", value: (row) => row.op, wrap: true, show: (row) => withSoft(element("code", {}, ...breakable(row.op)), row.operands) },
+      { title: "Fault of torch alone", value: (row) => row.correction, wrap: true },
+      { title: "Where", value: (row) => row.where, wrap: true, show: (row) => withSoft(element("code", {}, ...breakable(row.where)), row.module) },
+      { title: "Times", number: true, value: (row) => row.count, show: (row) => countText(row.count) },
+    ], rows).node));
+}
+
 showSummary();
 showDearest();
 showTimeline();
 showMoves();
 showDecisions();
 showFallbacks();
+showCorrections();
