@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from math import prod
 
 from .. import _torch
-from .._torch import DTensorSpec, Replicate, Shard, is_shard, is_strided
+from .._torch import DTensorSpec, Placement, Replicate, Shard, is_shard, is_strided
 from ..model.plan_steps import Layout
 from .cut_order import Move, cuts_of, layouts_before
 
@@ -27,7 +26,7 @@ def not_to_merge(moves: Sequence[Move], spec: DTensorSpec) -> list[range]:
     Returns:
         Indexes into `moves`.
     """
-    runs = [*_runs(moves)]
+    runs = [run for run in _runs(moves) if _may_be_uneven(moves[run.start][1], spec)]
     if not runs:
         return []
     layouts = layouts_before(moves, cuts_of(spec))
@@ -38,12 +37,21 @@ def _runs(moves: Sequence[Move]) -> Iterator[range]:
     """Gathers that torch would merge: they follow each other, from equal placements, and from the
     last mesh dim to the first."""
     start = 0
-    for (before, after), group in groupby(moves, key=lambda move: move[1:]):
-        run = [mesh_dim for mesh_dim, _, _ in group]
-        is_gather = is_shard(before) and isinstance(after, Replicate)
-        if is_gather and len(run) > 1 and run == sorted(run, reverse=True):
-            yield range(start, start + len(run))
-        start += len(run)
+    while start < len(moves):
+        _, before, after = moves[start]
+        end = start + 1
+        if is_shard(before) and isinstance(after, Replicate):
+            while end < len(moves) and moves[end][1:] == (before, after):
+                end += 1
+            run = [mesh_dim for mesh_dim, _, _ in moves[start:end]]
+            if len(run) > 1 and run == sorted(run, reverse=True):
+                yield range(start, end)
+        start = end
+
+
+def _may_be_uneven(placement: Placement, spec: DTensorSpec) -> bool:
+    """What most plans are known by at once."""
+    return is_strided(placement) or spec.shape[placement.dim] % spec.mesh.size() != 0  # type: ignore[attr-defined]
 
 
 def _is_uneven(run: range, moves: Sequence[Move], layout: Layout, spec: DTensorSpec) -> bool:
