@@ -1,11 +1,13 @@
 """Writes docs/corrections.md from the corrections of the package.
 
-python tools/corrections_page.py > docs/corrections.md
+python -m tools.corrections_page > docs/corrections.md
 """
 
 from __future__ import annotations
 
 import sys
+
+from tools.torch_faults import PAGE, anchor_of
 
 from shardprop.corrections.by_op import CORRECTIONS
 from shardprop.corrections.correction import CallCorrection, Correction
@@ -20,6 +22,9 @@ name; `propagate(...).route.why` and `explain` say it of one decision.
 
 `shardprop.enable(corrections=False)` decides as torch does, bit for bit, with its faults and its
 refusals.
+
+[torch-faults](torch-faults/index.md) has a script for each fault that shows it by torch alone, what
+in torch it comes from, and in which versions it is seen; the names below lead there.
 
 | fault | ops | torch | shardprop | ends with |
 |---|---|---|---|---|
@@ -59,9 +64,13 @@ def _row(correction: Correction) -> str:
     if isinstance(correction, CallCorrection):
         ops = "<br>".join(f"`{op}`" for op in correction.ops)
     return (
-        f"| {correction.name} | {ops} | {correction.fault} | {correction.right} "
-        f"| {correction.ends} |\n"
+        f"| [{correction.name}]({_shown_at(correction)}) | {ops} | {correction.fault} "
+        f"| {correction.right} | {correction.ends} |\n"
     )
+
+
+def _shown_at(correction: Correction) -> str:
+    return f"{PAGE.parent.name}/{PAGE.name}#{anchor_of(correction)}"
 
 
 if __name__ == "__main__":

@@ -8,5 +8,5 @@ from ..checkout import ROOT
 
 
 def test_the_page_is_what_its_tool_writes() -> None:
-    """If not: python tools/corrections_page.py > docs/corrections.md"""
+    """If not: python -m tools.corrections_page > docs/corrections.md"""
     assert (ROOT / "docs" / "corrections.md").read_text() == page()
