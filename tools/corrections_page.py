@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+from tools.refused_ops import recorded
 from tools.torch_faults import PAGE, anchor_of
 
 from shardprop.corrections.by_op import CORRECTIONS
@@ -30,15 +31,19 @@ in torch it comes from, and in which versions it is seen; the names below lead t
 |---|---|---|---|---|
 """
 
-_TAIL = """
+_REFUSED = """
 ## What torch refuses and shardprop decides
 
 torch refuses an op without a rule if its decomposition calls a factory (`zeros`, `arange`), or
 comes apart only outside of a DTensor call. Where a trace for the shapes that each rank holds
 makes the same calls with the same numbers, shardprop decides it: the backward of hardswish and
 logsigmoid are such ops. An op that draws random numbers there stays refused.
-`propagate(...).refused_by_torch` tells.
+`propagate(...).refused_by_torch` tells. Of torch's own samples, on four layouts each, it refuses
+calls of these ops (`tools/refused_ops.py`), and shardprop decides them:
 
+"""
+
+_TAIL = """
 ## What is no fault
 
 `fill_` of a pending sum stays pending, as torch's own tests have it: every rank writes the
@@ -56,7 +61,19 @@ that depend on values.
 
 def page() -> str:
     """The text of docs/corrections.md."""
-    return _HEAD + "".join(map(_row, CORRECTIONS)) + _TAIL
+    return _HEAD + "".join(map(_row, CORRECTIONS)) + _REFUSED + _refused_ops() + _TAIL
+
+
+def _refused_ops() -> str:
+    """A line for the ops of each set of versions."""
+    versions: dict[str, list[str]] = {}
+    for version, ops in recorded().items():
+        for op in ops:
+            versions.setdefault(op, []).append(version)
+    lines: dict[str, list[str]] = {}
+    for op in sorted(versions):
+        lines.setdefault(" and ".join(versions[op]), []).append(f"`{op}`")
+    return "".join(f"- torch {those}: {', '.join(lines[those])}\n" for those in sorted(lines))
 
 
 def _row(correction: Correction) -> str:
