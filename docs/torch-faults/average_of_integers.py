@@ -3,7 +3,7 @@
 `pooling_strategy` lets a `Partial("sum")` through, as an average is linear; that of integers is
 not, since it is rounded. `avg_pool2d`, `avg_pool3d` and the adaptive ones share the strategy.
 
-It would be mended by a look at the dtype.
+It would be fixed by a look at the dtype.
 """
 
 import torch

@@ -2,10 +2,10 @@
 
 `slice_backward_rules` compares the dim as it is given with the dims of the shards, which are
 counted from the front. A shard of the sliced dim stays, and each rank pads its own piece.
-`select_backward_strategy` has a like fault: `shift_shard_dims_after_insert` moves every shard that
-is not before -1, which are all; the shapes mostly differ then, and the next op raises.
+`select_backward_strategy` has a similar fault: `shift_shard_dims_after_insert` moves every shard
+that is not before -1, which are all; the shapes mostly differ then, and the next op raises.
 
-It would be mended by `normalize_dim`, or by single-dim rules.
+It would be fixed by `normalize_dim`, or by single-dim rules.
 """
 
 import torch

@@ -4,7 +4,7 @@
 The bits of a sum of floats are not the sum of their bits as integers. Likewise shards of a dim that
 changes its size: uneven ones are cut elsewhere.
 
-It would be mended by a rule of its own for `view.dtype`.
+It would be fixed by a rule of its own for `view.dtype`.
 """
 
 import torch

@@ -4,7 +4,7 @@
 its reduction is. The real part of a product takes both parts of each factor. Strided shards of the
 last dim end on the new dim besides.
 
-It would be mended by a rule that reduces a `Partial("product")` first.
+It would be fixed by a rule that reduces a `Partial("product")` first.
 """
 
 import torch

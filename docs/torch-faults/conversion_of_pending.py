@@ -4,7 +4,7 @@
 dtypes. Fractions are cut off one by one where the whole has none; a pending sum of bools, which is
 a logical or, becomes a count where the op adds them up as numbers.
 
-It would be mended by the check that `_to_copy` has (`_partial_needs_reduce_for_dtype_cast`).
+It would be fixed by the check that `_to_copy` has (`_partial_needs_reduce_for_dtype_cast`).
 """
 
 import torch

@@ -2,9 +2,9 @@
 
 `new_factory_strategy` takes over the placements of its operand if they have a shard, a Partial
 beside it included: on a mesh of two dims every rank writes ones, which are added up over the other
-dim. (`new_full` is alike; without a shard the output is replicated, for this very reason.)
+dim. `new_full` does the same. (Without a shard the output is replicated, for this very reason.)
 
-It would be mended by taking over the shards alone.
+It would be fixed by taking over the shards alone.
 """
 
 import torch

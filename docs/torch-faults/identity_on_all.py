@@ -4,7 +4,7 @@
 the identity: in a pending sum the identities are added up. Each shard is resized to hold the whole
 matrix, which raises later, where it is gathered.
 
-It would be mended by a rule that refuses such an `out`, or by writing the rank's own piece.
+It would be fixed by a rule that refuses such an `out`, or by writing the rank's own piece.
 """
 
 import torch

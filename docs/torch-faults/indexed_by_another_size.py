@@ -2,9 +2,9 @@
 
 `gather_strategy` shards operand and index alike on every dim that the index does not run along. An
 index may be smaller there: it belongs to the first rows, and each rank pairs its part of the index
-with the rows that it happens to hold. `scatter_add` is alike.
+with the rows that it happens to hold. `scatter_add` does the same.
 
-It would be mended by sharding only dims of one size, as the rule of `scatter` does in torch 2.15.
+It would be fixed by sharding only dims of one size, as the rule of `scatter` does in torch 2.15.
 """
 
 import torch

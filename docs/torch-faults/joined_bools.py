@@ -2,9 +2,9 @@
 
 A pending sum of bools is a logical or. `cat_strategy` lets a Partial pass that all operands have,
 without a look at dtypes; the bools become numbers, and what is reduced is a sum of those.
-(`stack` is alike.)
+`stack` does the same.
 
-It would be mended by reducing a Partial where the dtypes differ.
+It would be fixed by reducing a Partial where the dtypes differ.
 """
 
 import torch

@@ -7,7 +7,7 @@ not of the whole tensor. Any decomposition that reads a size is affected: `smoot
 `huber_loss`, `binary_cross_entropy` and `soft_margin_loss` in their gradients, and on uneven shards
 the values of mean losses.
 
-It would be mended by rules for these ops, or by dropping a placement for which the decomposition
+It would be fixed by rules for these ops, or by dropping a placement for which the decomposition
 on the local shapes has other numbers in it than on the global ones.
 """
 

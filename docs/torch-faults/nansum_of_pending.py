@@ -3,7 +3,7 @@
 `nansum` is in `LINEAR_REDUCTION_OP_MAP`, so a `Partial("sum")` passes. Where the part of one rank
 is nan the whole is, and should be left out with what the other ranks hold; but they add theirs.
 
-It would be mended by a rule of its own, which reduces a Partial first.
+It would be fixed by a rule of its own, which reduces a Partial first.
 """
 
 import torch

@@ -5,7 +5,7 @@
 own shard, and the output claims to be sharded as the input was. Autograd makes such calls itself:
 the gradients of `amax`, `amin` and the infinity norm of a sharded tensor are not numbers.
 
-It would be mended by taking an empty list for all dims, as these ops do.
+It would be fixed by taking an empty list for all dims, as these ops do.
 """
 
 import torch

@@ -2,9 +2,9 @@
 
 `powsum_strategy` calls the reduction linear with reduction "sum", so a `Partial("sum")` operand
 passes: each rank raises its part to the power, and (a + b)**3 is not a**3 + b**3.
-`_foreach_powsum` is alike.
+`_foreach_powsum` has the same fault.
 
-It would be mended by `reduction_linear=False`, with a `Partial("sum")` for shards that are reduced.
+It would be fixed by `reduction_linear=False`, with a `Partial("sum")` for shards that are reduced.
 """
 
 import torch

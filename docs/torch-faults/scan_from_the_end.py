@@ -4,7 +4,7 @@
 dims of the shards, which are counted from the front: -1 equals none of them, so nothing is
 gathered. `cumprod` and `logcumsumexp` share the strategy.
 
-It would be mended by `normalize_dim`, or by a single-dim rule.
+It would be fixed by `normalize_dim`, or by a single-dim rule.
 """
 
 import torch

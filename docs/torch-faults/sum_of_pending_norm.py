@@ -2,9 +2,9 @@
 
 A `_NormPartial` names "sum" as its reduction, so `common_reduction_strategy` takes it for a pending
 sum and lets it pass `sum`: each rank adds the norms of its shards, and the root of the sum of
-squares is taken after that instead of before. (`any` is alike.)
+squares is taken after that instead of before. `any` does the same.
 
-It would be mended by comparing types besides `reduce_op`.
+It would be fixed by comparing types besides `reduce_op`.
 """
 
 import torch

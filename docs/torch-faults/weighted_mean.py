@@ -4,7 +4,7 @@
 rank divides by the weights of its own targets, or by the number of those that are not ignored:
 where these differ from rank to rank, the mean of the means is another number.
 
-It would be mended by a rule that gathers, or that sums losses and weights apart.
+It would be fixed by a rule that gathers, or that sums losses and weights apart.
 """
 
 import torch

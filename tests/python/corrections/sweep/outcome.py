@@ -222,7 +222,7 @@ def _is_of_some_ranks(error: BaseException) -> bool:
     of_rank = frame.f_globals["_map_to_rank_local_val"]
     for rank in sorted(local["ranks"]):
         flat = [of_rank(each, rank) for each in local["flat_args"]]
-        args, kwargs = torch.utils._pytree.tree_unflatten(flat, local["args_spec"])
+        args, kwargs = _torch.tree_unflatten(flat, local["args_spec"])
         try:
             with _torch.no_local_tensors():
                 run(*args, **kwargs)

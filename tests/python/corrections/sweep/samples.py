@@ -17,8 +17,8 @@ from ...quiet import quiet
 
 __all__ = ["SIZES", "Sample", "functions", "samples_of", "tensors_of"]
 
-# What stands for the constants of torch's generators of samples: a dim of S elements is cut evenly
-# by two and by three ranks, by neither, or leaves a rank of three without any.
+# Values of the constants in torch's generators of samples. Two and three ranks cut a dim of S
+# elements evenly, unevenly, or such that one of three has none.
 SIZES = {
     "even": {"XS": 3, "S": 6, "M": 12, "L": 24},
     "uneven": {"XS": 4, "S": 7, "M": 10, "L": 20},
@@ -45,7 +45,7 @@ class Sample:
 
     Attributes:
         function: Its name and variant in the database.
-        call: Runs it, given positional and keyword arguments.
+        call: The function.
     """
 
     function: str
@@ -60,11 +60,9 @@ class Sample:
     def run(self, operands: list[Any]) -> Any:
         """The function on others in the place of its operands."""
         left = iter(operands)
-
-        def given(leaf: Any) -> Any:
-            return next(left) if isinstance(leaf, torch.Tensor) else leaf
-
-        args, kwargs = torch.utils._pytree.tree_map(given, (self.args, self.kwargs))
+        leaves, tree = _torch.tree_flatten((self.args, self.kwargs))
+        given = [next(left) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        args, kwargs = _torch.tree_unflatten(given, tree)
         return self.call(*args, **kwargs)
 
     def __str__(self) -> str:
