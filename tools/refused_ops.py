@@ -12,9 +12,6 @@ from __future__ import annotations
 import json
 
 import torch.distributed as dist
-from tests.python.agreement.questions import questions_of
-from tests.python.agreement.samples import decided_ops
-from tests.python.quiet import quiet
 from tools.torch_faults import FOLDER, version
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
@@ -33,6 +30,9 @@ def recorded() -> dict[str, list[str]]:
 
 def _is_refused(op: OpOverload, mesh: DeviceMesh) -> bool:
     """Does torch refuse one of the calls, and do we decide it?"""
+    from tests.python.agreement.questions import questions_of
+    from tests.python.quiet import quiet
+
     for question in questions_of(op, mesh):
         try:
             with quiet():
@@ -46,6 +46,8 @@ def _is_refused(op: OpOverload, mesh: DeviceMesh) -> bool:
 
 def main() -> None:
     """Note the ops of this torch."""
+    # Here, since the page asks for what is noted alone.
+    from tests.python.agreement.samples import decided_ops
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
