@@ -93,17 +93,12 @@ def _exact(tensor: torch.Tensor) -> torch.Tensor:
 def _on_one_device(sample: Sample, operands: Tensors, flags: list[bool], seed: int) -> Expected:
     torch.manual_seed(seed)
     given = [x.clone().requires_grad_(f) for x, f in zip(operands, flags, strict=True)]
-    values = tensors_of(sample.run(_not_leaves(given)))
+    values = tensors_of(sample.run(given))
     torch.manual_seed(0)
     cotangents = [torch.randn_like(y) if y.requires_grad else None for y in values]
     wanted = [x for x in given if x.requires_grad]
     gradients = _gradients(values, wanted, cotangents)
     return Expected(operands, [y.detach() for y in values], cotangents, gradients)
-
-
-def _not_leaves(given: list[Any]) -> list[Any]:
-    """The same, such that a function may write into it."""
-    return [x.clone() if x.requires_grad else x for x in given]
 
 
 def _gradients(values: Any, wanted: Any, cotangents: Any) -> list[torch.Tensor | None]:
@@ -126,7 +121,7 @@ def found(
                     right.operands, placements, sample.tensors(), strict=True
                 )
             ]
-            values = tensors_of(sample.run(_not_leaves(given)))
+            values = tensors_of(sample.run(given))
             differing = _differing(values, right.values, mesh)
         except Exception as error:  # whatever torch refuses a call with
             return _raised("forward", error)
