@@ -23,11 +23,10 @@ _DRAWN = 2
 _ALL = os.environ.get("SHARDPROP_SWEEP") == "all"
 
 # Functions that are wrong in some case, and why.
-_CONVOLUTION = "torch's rule takes any layout of weights, and shards of dims that are convolved"
+_CONVOLUTION = "torch's rule moves nothing: pending operands, sharded weights, convolved dims"
 KNOWN = {
-    "nn.functional.conv1d": _CONVOLUTION,
-    "nn.functional.conv2d": _CONVOLUTION,
-    "nn.functional.conv3d": _CONVOLUTION,
+    **{f"nn.functional.conv{n}d": _CONVOLUTION for n in (1, 2, 3)},
+    **{f"nn.functional.conv_transpose{n}d": _CONVOLUTION for n in (1, 2, 3)},
     "nn.functional.cosine_embedding_loss": "`1 - cos` in C++ fills a pending tensor with ones",
 }
 
