@@ -1,11 +1,14 @@
 """Writes docs/corrections.md from the corrections of the package.
 
-python tools/corrections_page.py > docs/corrections.md
+python -m tools.corrections_page > docs/corrections.md
 """
 
 from __future__ import annotations
 
 import sys
+
+from tools.refused_ops import recorded
+from tools.torch_faults import PAGE, anchor_of
 
 from shardprop.corrections.by_op import CORRECTIONS
 from shardprop.corrections.correction import CallCorrection, Correction
@@ -24,19 +27,26 @@ ones the installed torch makes needless.
 `shardprop.enable(corrections=False)` decides as torch does, bit for bit, with its faults and its
 refusals.
 
+[torch-faults](torch-faults/index.md) has a script for each fault that shows it by torch alone, what
+in torch it comes from, and in which versions it is seen; the names below lead there.
+
 | fault | where | torch | shardprop | ends with |
 |---|---|---|---|---|
 """
 
-_TAIL = """
+_REFUSED = """
 ## What torch refuses and shardprop decides
 
 torch refuses an op without a rule if its decomposition calls a factory (`zeros`, `arange`), or
 comes apart only outside of a DTensor call. Where a trace for the shapes that each rank holds
 makes the same calls with the same numbers, shardprop decides it: the backward of hardswish and
 logsigmoid are such ops. An op that draws random numbers there stays refused.
-`propagate(...).refused_by_torch` tells.
+`propagate(...).refused_by_torch` tells. Of torch's own samples, on four layouts each, it refuses
+calls of these ops (`tools/refused_ops.py`), and shardprop decides them:
 
+"""
+
+_TAIL = """
 ## What is no fault
 
 `fill_` of a pending sum stays pending, as torch's own tests have it: every rank writes the
@@ -54,7 +64,19 @@ numbers are wrong in ways that depend on values.
 
 def page() -> str:
     """The text of docs/corrections.md."""
-    return _HEAD + "".join(map(_row, CORRECTIONS)) + _TAIL
+    return _HEAD + "".join(map(_row, CORRECTIONS)) + _REFUSED + _refused_ops() + _TAIL
+
+
+def _refused_ops() -> str:
+    """A line for the ops of each set of versions."""
+    versions: dict[str, list[str]] = {}
+    for version, ops in recorded().items():
+        for op in ops:
+            versions.setdefault(op, []).append(version)
+    lines: dict[str, list[str]] = {}
+    for op in sorted(versions):
+        lines.setdefault(" and ".join(versions[op]), []).append(f"`{op}`")
+    return "".join(f"- torch {those}: {', '.join(lines[those])}\n" for those in sorted(lines))
 
 
 def _row(correction: Correction) -> str:
@@ -62,9 +84,13 @@ def _row(correction: Correction) -> str:
     if isinstance(correction, CallCorrection):
         where = "<br>".join(f"`{op}`" for op in correction.ops)
     return (
-        f"| {correction.name} | {where} | {correction.fault} | {correction.right} "
-        f"| {correction.ends} |\n"
+        f"| [{correction.name}]({_shown_at(correction)}) | {where} | {correction.fault} "
+        f"| {correction.right} | {correction.ends} |\n"
     )
+
+
+def _shown_at(correction: Correction) -> str:
+    return f"{PAGE.parent.name}/{PAGE.name}#{anchor_of(correction)}"
 
 
 if __name__ == "__main__":

@@ -18,10 +18,11 @@ from .joined_bools import JOINED_BOOLS
 from .local_sizes import LOCAL_SIZES
 from .nansum_of_pending import NANSUM_OF_PENDING
 from .no_dims_named import NO_DIMS_NAMED
-from .plans import STRIDED_OUT_OF_ORDER, UNEVEN_FLATTENED_GATHER
 from .powers_of_pending import POWERS_OF_PENDING
 from .scan_from_the_end import SCAN_FROM_THE_END
+from .strided_out_of_order import STRIDED_OUT_OF_ORDER
 from .sum_of_pending_norm import SUM_OF_PENDING_NORM
+from .uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
 from .weighted_mean import WEIGHTED_MEAN
 
 __all__ = ["CORRECTIONS", "corrections_of"]

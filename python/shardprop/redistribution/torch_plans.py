@@ -22,7 +22,8 @@ from .._torch import (
 )
 from .._torch.symbolic_sizes import is_symbolic
 from ..corrections.correction import Correction
-from ..corrections.plans import STRIDED_OUT_OF_ORDER, UNEVEN_FLATTENED_GATHER
+from ..corrections.strided_out_of_order import STRIDED_OUT_OF_ORDER
+from ..corrections.uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
 from ..errors import ShardpropError
 from ..model.mesh import core_mesh
 from ..model.symbolic_guards import symbolic_cost

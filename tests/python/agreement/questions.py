@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..parity.sketch import Problem, Sketch, map_leaves
 from ..specs import P, R, S
 from .samples import problems_of
 
-__all__ = ["Question", "question_of"]
+__all__ = ["Question", "question_of", "questions_of"]
 
 _MESHES = ((4,), (2, 2))
 
@@ -107,6 +107,14 @@ def question_of(op: OpOverload, mesh_of: Callable[..., DeviceMesh]) -> Question 
         return None
     problem, mesh, way = rng.choice(drawn)
     return _laid_out(problem, mesh, _Layouts(way, mesh, rng))
+
+
+def questions_of(op: OpOverload, mesh: DeviceMesh) -> Iterator[Question]:
+    """Every question about an op on a mesh, those that torch takes minutes for, too."""
+    rng = random.Random(str(op))
+    for problem in problems_of(op):
+        for way in _Layouts.WAYS:
+            yield _laid_out(problem, mesh, _Layouts(way, mesh, rng))
 
 
 def _laid_out(problem: Problem, mesh: DeviceMesh, layouts: _Layouts) -> Question:

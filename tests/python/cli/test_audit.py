@@ -16,7 +16,7 @@ import shardprop
 from shardprop.corrections.convolution_handler import CONVOLUTION_HANDLER
 from shardprop.corrections.local_sizes import LOCAL_SIZES
 from shardprop.corrections.no_dims_named import NO_DIMS_NAMED
-from shardprop.corrections.plans import UNEVEN_FLATTENED_GATHER
+from shardprop.corrections.uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
 
 from .running import refused, run, run_json
 

@@ -10,7 +10,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement
 
 import shardprop
-from shardprop.corrections.plans import STRIDED_OUT_OF_ORDER, UNEVEN_FLATTENED_GATHER
+from shardprop.corrections.strided_out_of_order import STRIDED_OUT_OF_ORDER
+from shardprop.corrections.uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
 from shardprop.propagation.propagator import counters
 from shardprop.verification.validate.plans import check_plan, check_plans
 

@@ -10,7 +10,8 @@ import pytest
 
 from ..checkout import ROOT
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
 WRITTEN = [*PAGES, ROOT / "README.md", ROOT / "CHANGELOG.md"]
 # What says where things are, to who changes them.
 OF_THE_TREE = [ROOT / "docs" / "design.md", ROOT / "CONTRIBUTING.md"]
@@ -27,7 +28,7 @@ def _anchors(page: Path) -> set[str]:
     return {words.strip().replace(" ", "-") for words in plain}
 
 
-@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     broken = []
     for link in _LINK.findall(_CODE.sub("", page.read_text())):
@@ -41,10 +42,11 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_page_is_in_the_navigation_and_in_the_index() -> None:
-    in_navigation = set(re.findall(r"([\w-]+\.md)", (ROOT / "mkdocs.yml").read_text()))
-    assert in_navigation == {page.name for page in PAGES}
-    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs" / "index.md").read_text()))
-    assert linked | {"index.md"} == {page.name for page in PAGES}
+    pages = {str(page.relative_to(DOCS)) for page in PAGES}
+    in_navigation = set(re.findall(r"([\w/-]+\.md)", (ROOT / "mkdocs.yml").read_text()))
+    assert in_navigation == pages
+    linked = set(re.findall(r"\]\(([\w/-]+\.md)\)", (DOCS / "index.md").read_text()))
+    assert linked | {"index.md"} == pages
 
 
 @pytest.mark.parametrize("page", OF_THE_TREE, ids=lambda page: page.name)

@@ -19,7 +19,7 @@ from shardprop._torch import flatten_mesh
 from shardprop.corrections.by_op import CORRECTIONS
 from shardprop.corrections.local_sizes import LOCAL_SIZES
 from shardprop.corrections.no_dims_named import NO_DIMS_NAMED
-from shardprop.corrections.plans import UNEVEN_FLATTENED_GATHER
+from shardprop.corrections.uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
 from shardprop.inspection.tracing import Trace
 from shardprop.inspection.tracing.session import corrected_calls
 from shardprop.propagation import observers

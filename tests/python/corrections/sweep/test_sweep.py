@@ -1,0 +1,76 @@
+"""With shardprop enabled no function of torch is silently wrong, in value or gradient.
+
+Two cases of each function by default, drawn from those of all sizes and layouts; every case,
+and what torch alone makes of it, with SHARDPROP_SWEEP=all (an hour).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+import pytest
+from torch.distributed.device_mesh import DeviceMesh
+
+from .cases import Case, cases_of, drawn_cases, outcome_of
+from .outcome import Found, Outcome
+from .samples import functions
+
+MeshOf = Callable[..., DeviceMesh]
+
+_CHUNKS = 8
+_DRAWN = 2
+_ALL = os.environ.get("SHARDPROP_SWEEP") == "all"
+
+# How many functions of a chunk are right, at least.
+_LEAST_RIGHT = 40
+
+
+def _cases(function: str, mesh_of: MeshOf) -> Iterable[Case]:
+    return cases_of(function, mesh_of) if _ALL else drawn_cases(function, mesh_of, _DRAWN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(_CHUNKS))
+def test_no_function_is_silently_wrong(mesh_of: MeshOf, chunk: int) -> None:
+    names = functions()[chunk::_CHUNKS]
+    right = set()
+    wrong = []
+    raised = raised_by_torch = 0
+    for name in names:
+        for case in _cases(name, mesh_of):
+            found = outcome_of(case)
+            if found is None:
+                continue
+            if found.outcome is Outcome.RIGHT:
+                right.add(name)
+            elif found.outcome.is_wrong:
+                wrong.append(f"{case}\n    {found}")
+            if _ALL:
+                raised += found.outcome.is_raised
+                raised_by_torch += _by_torch_alone(case).outcome.is_raised
+    assert not wrong, "silently wrong:\n" + "\n".join(wrong)
+    assert len(right) >= _LEAST_RIGHT
+    if _ALL:
+        assert raised <= raised_by_torch
+
+
+def _by_torch_alone(case: Case) -> Found:
+    found = outcome_of(case, with_shardprop=False)
+    assert found is not None
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("function", "outcome"),
+    [("nn.functional.mse_loss", Outcome.WRONG_VALUE), ("amin", Outcome.WRONG_GRADIENT)],
+)
+def test_what_torch_alone_gets_wrong_is_seen(
+    mesh_of: MeshOf, function: str, outcome: Outcome
+) -> None:
+    cases = drawn_cases(function, mesh_of, 3)
+    assert outcome in {_by_torch_alone(case).outcome for case in cases}
+    mine = {found.outcome for found in map(outcome_of, cases) if found is not None}
+    assert Outcome.RIGHT in mine
+    assert not any(each.is_wrong for each in mine)
