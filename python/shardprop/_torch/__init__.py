@@ -132,6 +132,7 @@ from .propagation import (
     watched_propagation,
 )
 from .ranks import (
+    RanksRaise,
     all_ranks_at_once,
     as_one_tensor,
     in_local_tensor_mode,
@@ -172,6 +173,7 @@ from .specs import (
     contiguous_meta,
     decoded_layout,
     default_shard_order,
+    has_default_order,
     is_shardable,
     local_matrix,
     local_shape,
