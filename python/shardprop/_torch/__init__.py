@@ -93,6 +93,7 @@ from .ops import (
     function_schema,
     has_autocast_kernel,
     has_custom_fake_kernel,
+    has_derivative,
     has_metadata_kernel,
     overload_of_definition,
     takes_numbers_as_tensors,

@@ -21,7 +21,7 @@ from ..._torch import DTensor, Partial, is_partial, make_spec, meta_of
 from ...model.placements import Placements
 from ..calls.call import Call, is_plain
 from ..simulator.candidates import REPLICATE
-from ..simulator.compare import difference, is_rounded, largest
+from ..simulator.compare import difference, is_rounded, largest, tolerance
 from ..simulator.execution import Executable, outputs_in
 from ..simulator.partials import Untestable
 from ..simulator.ranks import Mismatch, join, split
@@ -57,12 +57,14 @@ class Fault(NamedTuple):
         reason: How it differs.
         outputs: The layouts of the outputs.
         raises: Did a rank raise, where others did not?
+        incoming: The layouts of the gradients that came in; none where it is before backward.
     """
 
     subject: str
     reason: str
     outputs: tuple[Placements | None, ...] = ()
     raises: bool = False
+    incoming: tuple[Placements, ...] = ()
 
 
 # --- one device -------------------------------------------------------------------------------
@@ -98,6 +100,8 @@ class OneDevice:
         self.gradients: list[torch.Tensor | None] = []
         self.without_gradients = ""
         floats = [at for at, x in enumerate(executable.operands) if is_rounded(x.dtype)]
+        if not _torch.has_derivative(executable.call.op):
+            floats, self.without_gradients = [], "no derivative: none is registered"
         try:
             self.results = self._differentiated(floats, seed)
         except Exception as error:  # no derivative by some operand, or none for these arguments
@@ -126,7 +130,7 @@ class OneDevice:
             results = _results(self.executable, leaves)
         rng = torch.Generator().manual_seed(seed)
         incoming = {
-            at: torch.randn(x.shape, dtype=x.dtype, generator=rng)
+            at: _of_few_digits(torch.randn(x.shape, dtype=x.dtype, generator=rng))
             for at, x in enumerate(results)
             if x is not None and x.requires_grad and is_plain(x)
         }
@@ -136,10 +140,28 @@ class OneDevice:
             self.wanted, self.incoming = wanted, incoming
         return [None if x is None else x.detach() for x in results]
 
+    def scale_for(self, expected: torch.Tensor) -> float:
+        """The largest element of all that goes into a sum; larger where it is rounded to fewer
+        digits on the way than `expected` has."""
+        largest_of_all, coarsest = self._scale
+        own = tolerance(expected.dtype, 1.0)
+        return max(largest_of_all, largest(expected)) * (max(coarsest / own, 1.0) if own else 1.0)
+
     @functools.cached_property
-    def scale(self) -> float:
-        """The largest element of all that goes into a sum."""
-        return max(map(largest, (*self.executable.operands, *self.incoming.values())), default=0.0)
+    def _scale(self) -> tuple[float, float]:
+        given = [*self.executable.operands, *self.incoming.values()]
+        made = [x for x in self.results if x is not None]
+        coarsest = max((tolerance(x.dtype, 1.0) for x in (*given, *made)), default=0.0)
+        return max(map(largest, given), default=0.0), coarsest
+
+
+def _of_few_digits(noise: torch.Tensor) -> torch.Tensor:
+    """Without zeros, too: they hide what they are multiplied with."""
+    if noise.is_complex():
+        whole: torch.Tensor = torch.view_as_complex(_of_few_digits(torch.view_as_real(noise)))
+        return whole
+    coarse = (noise * 8).round() / 8
+    return torch.where(coarse == 0, 1, coarse)
 
 
 def _gradients(
@@ -190,7 +212,7 @@ class OnRanks:
         self._ranks = math.prod(run.sizes)
         self._layouts: tuple[Placements | None, ...] = ()
         self._stage = "forward"
-        self._incoming = ""
+        self._incoming: tuple[Placements, ...] = ()
         self.has_run = False
         self.compared = 0
         self.refused: list[str] = []
@@ -200,7 +222,13 @@ class OnRanks:
         try:
             return self._forward_and_backward()
         except _torch.RanksRaise as error:
-            return Fault(self._stage, f"{error}{self._incoming}", self._layouts, raises=True)
+            return self._fault(self._stage, str(error), raises=True)
+
+    def _fault(self, subject: str, reason: str, raises: bool = False) -> Fault:
+        placed = "; ".join(", ".join(map(str, x)) for x in dict.fromkeys(self._incoming))
+        if placed:
+            reason += f", where the gradient that comes in is placed {placed}"
+        return Fault(subject, reason, self._layouts, raises, self._incoming)
 
     def _forward_and_backward(self) -> Fault | None:
         whole = self._whole
@@ -225,15 +253,15 @@ class OnRanks:
         )
         if len(results) != len(whole.results):
             found = f"{len(results)} instead of {len(whole.results)}"
-            return Fault("outputs", found, self._layouts)
+            return self._fault("outputs", found)
         for name, made, expected in zip(whole.names, results, whole.results, strict=True):
             reason = self._mismatch(made, expected)
             if reason is not None:
-                return Fault(name, reason, self._layouts)
+                return self._fault(name, reason)
         for at in whole.incoming:
             made = results[at]
             if made is None or not made.requires_grad:
-                return Fault(whole.names[at], "autograd does not see it", self._layouts)
+                return self._fault(whole.names[at], "autograd does not see it")
         if not whole.incoming:
             return None
         differentiated = [known for at in whole.incoming if (known := results[at]) is not None]
@@ -254,9 +282,7 @@ class OnRanks:
             self._laid_out(x, layout)
             for x, layout in zip(whole.incoming.values(), placed, strict=True)
         ]
-        incoming = "; ".join(", ".join(map(str, layout)) for layout in dict.fromkeys(placed))
-        self._stage = "backward"
-        self._incoming = f", where the gradient that comes in is placed {incoming}"
+        self._stage, self._incoming = "backward", placed
         try:
             found = _gradients(results, [leaves[at] for at in whole.wanted], given)
         except _torch.RanksRaise:
@@ -269,8 +295,7 @@ class OnRanks:
             self.compared += 1
             reason = self._gradient_mismatch(gradient, expected, whole.executable.operands[at])
             if reason is not None:
-                reason += self._incoming
-                return Fault(f"gradient of {names[at]}", reason, self._layouts)
+                return self._fault(f"gradient of {names[at]}", reason)
         return None
 
     def _gradient_mismatch(
@@ -284,7 +309,7 @@ class OnRanks:
             gradient_is_zero = expected is None or not expected.any()
             return None if gradient_is_zero else "there is none"
         zeros = torch.zeros_like(operand)
-        return self._mismatch(gradient, zeros if expected is None else expected, self._whole.scale)
+        return self._mismatch(gradient, zeros if expected is None else expected)
 
     def _laid_out(self, whole: torch.Tensor, layout: Placements) -> torch.Tensor:
         with _torch.no_local_tensors():  # else what is random is so on each rank
@@ -306,9 +331,7 @@ class OnRanks:
         other = replicated if self._run.number % 2 else pending
         return list(dict.fromkeys(map(tuple, (as_results, other))))
 
-    def _mismatch(
-        self, made: torch.Tensor | None, expected: torch.Tensor | None, scale: float = 0.0
-    ) -> str | None:
+    def _mismatch(self, made: torch.Tensor | None, expected: torch.Tensor | None) -> str | None:
         """Why what the ranks hold is not what one device has; None if it is."""
         if expected is None or not is_plain(expected):
             return None
@@ -316,7 +339,7 @@ class OnRanks:
             return None if made is not None else "there is none"
         if made.shape != expected.shape:
             return f"shape {[*made.shape]} instead of {[*expected.shape]}"
-        scale = max(scale, self._whole.scale, largest(expected))
+        scale = self._whole.scale_for(expected)
         try:
             with torch.no_grad():
                 all_full = self._full(made, expected.shape)

@@ -28,6 +28,7 @@ from ..texts import call_text, row_text
 from .dtensor_run import Fault, OneDevice, Run, carried_out, kind_of_error
 from .layouts import layouts_to_try
 from .results import Finding
+from .run_script import smallest_run_script
 
 __all__ = ["Ran", "check_gradients"]
 
@@ -107,9 +108,9 @@ class _Checker:
             for number, layouts in enumerate(to_try):
                 if time.monotonic() > deadline:
                     return
-                self._try(whole, Run(executable.call, sizes, layouts, number))
+                self._try(whole, Run(executable.call, sizes, layouts, number), deadline)
 
-    def _try(self, whole: OneDevice, run: Run) -> None:
+    def _try(self, whole: OneDevice, run: Run, deadline: float) -> None:
         try:
             made, fault = carried_out(whole, run, self._settings.seed)
         except Untestable as error:
@@ -122,11 +123,12 @@ class _Checker:
             return
         rows = {(fault.subject, row) for row in zip(*run.layouts, strict=True)}
         if rows.isdisjoint(self._known):
-            self.ran.findings.append(_finding(run, fault))
+            script = smallest_run_script(run, fault, self._settings, deadline)
+            self.ran.findings.append(_finding(run, fault, script))
         self._known |= {known for known in rows if not is_replicated(known[1])}
 
 
-def _finding(run: Run, fault: Fault) -> Finding:
+def _finding(run: Run, fault: Fault, script: str) -> Finding:
     rows = [
         Row(
             tuple(None if layout is None else layout[at] for layout in fault.outputs),
@@ -140,6 +142,7 @@ def _finding(run: Run, fault: Fault) -> Finding:
         mesh=run.sizes,
         call=call_text(run.call),
         reason=f"{fault.subject}: {fault.reason}",
+        repro=script,
         raises=fault.raises,
     )
 
