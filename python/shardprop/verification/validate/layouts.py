@@ -59,8 +59,7 @@ def layouts_to_try(
 
 def _usual(groups: Sequence[Sequence[torch.Tensor]]) -> Iterator[Chosen]:
     """On one mesh dim: all operands cut along a dim, one of them alone, or pending."""
-    ndim = min(max(tensor.ndim for tensor in group) for group in groups) if groups else 0
-    for dim in range(ndim):
+    for dim in range(max((tensor.ndim for group in groups for tensor in group), default=0)):
         yield tuple(_cut(group, dim) for group in groups)
     for at, group in enumerate(groups):
         alone = [_cut(group, dim) for dim in range(max(tensor.ndim for tensor in group))]

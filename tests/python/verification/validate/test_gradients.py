@@ -130,7 +130,7 @@ def test_ops_without_a_fault_pass(op: str) -> None:
     for size in (6, 7):
         call = getattr(seeded_gradients.ops, op).default
         found = ran(call, *seeded_gradients.CALLS[op](size))
-        assert found.findings == [] and found.gradients >= found.runs > 3
+        assert found.findings == [] and found.gradients >= found.runs > 2
 
 
 @pytest.mark.slow
@@ -241,8 +241,8 @@ def test_a_crash_is_no_good_news() -> None:
 
 @pytest.mark.slow
 def test_a_script_shows_a_wrong_gradient_with_torch_alone(tmp_path: Path) -> None:
-    settings = Settings(ranks=(2,), composed=(), rule="torch", layouts=1)
-    (finding,) = ran(aten.mse_loss.default, x(6, 6), x(6, 6), settings=settings).findings
+    settings = Settings(ranks=(2,), composed=(), rule="torch", layouts=2)
+    finding, *_ = ran(aten.mse_loss.default, x(6, 6), x(6, 6), settings=settings).findings
     assert "shardprop.enabled" not in finding.repro and len(finding.repro.splitlines()) < 90
     script = tmp_path / "wrong.py"
     script.write_text(finding.repro)
