@@ -18,7 +18,7 @@ from torch.distributed._local_tensor import (
     maybe_run_for_local_tensor,
 )
 
-from .trees import tree_flatten, tree_unflatten
+from .trees import tree_flatten, tree_leaves, tree_unflatten
 from .types import OpOverload
 
 
@@ -56,7 +56,8 @@ class RanksRaise(Exception):
 
 
 class _AllRanks(LocalTensorMode):  # type: ignore[no-untyped-call]
-    """Tells an error that all ranks share from one that leaves some of them waiting."""
+    """Tells an error that all ranks share from one that leaves some of them waiting, and refuses
+    what collectives between processes refuse."""
 
     def __torch_dispatch__(
         self,
@@ -65,6 +66,9 @@ class _AllRanks(LocalTensorMode):  # type: ignore[no-untyped-call]
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        if func.namespace in _COLLECTIVES and any(map(_is_conjugated, tree_leaves(args))):
+            # Collectives send bits, and would send the wrong ones here without a word.
+            raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors.")
         try:
             return super().__torch_dispatch__(func, types, args, kwargs)
         except RanksRaise:
@@ -89,6 +93,12 @@ class _AllRanks(LocalTensorMode):  # type: ignore[no-untyped-call]
             except Exception:
                 raising.append(rank)
         return raising
+
+
+def _is_conjugated(value: Any) -> bool:
+    return isinstance(value, LocalTensor) and any(
+        local.is_conj() or local.is_neg() for local in value._local_tensors.values()
+    )
 
 
 _COLLECTIVES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")

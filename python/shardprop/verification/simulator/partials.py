@@ -162,7 +162,7 @@ def _summands(whole: torch.Tensor, times: int, ranks: int, rng: torch.Generator)
     wide = whole.float() if _is_short(dtype) else whole
     finite = wide.isfinite()
     rest = torch.where(finite, wide, 0) * times
-    scale = 2.0 ** round(math.log2(_scale(whole)))
+    scale = 2.0 ** math.floor(math.log2(_scale(whole)))
     made: Tensors = []
     for _ in range(ranks - 1):
         noise = torch.randn(rest.shape, generator=rng, dtype=rest.dtype)

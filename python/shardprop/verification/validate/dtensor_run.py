@@ -207,7 +207,7 @@ class OnRanks:
     def __init__(self, whole: OneDevice, run: Run, seed: int) -> None:
         self._whole = whole
         self._run = run
-        self._rng = torch.Generator().manual_seed(seed)
+        self._rng = torch.Generator().manual_seed(seed + 1)  # not that of what comes in
         self._mesh = mesh_of(run.sizes)
         self._ranks = math.prod(run.sizes)
         self._layouts: tuple[Placements | None, ...] = ()
