@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 
 from ... import _torch
-from ..._torch import DTensor, Partial, is_partial, make_spec, meta_of
+from ..._torch import DTensor, NormPartial, Partial, is_partial, make_spec, meta_of
 from ...model.placements import Placements
 from ..calls.call import Call, is_plain
 from ..simulator.candidates import REPLICATE
@@ -31,6 +31,8 @@ from .meshes import ensure_process_group, mesh_of
 __all__ = ["Fault", "OnRanks", "OneDevice", "Run", "carried_out", "kind_of_error"]
 
 _SUM = Partial("sum")
+# Kinds of Partial that are put together here; the others reduce what they have masked themselves.
+_SIMULATED = (Partial, NormPartial)
 
 
 class Run(NamedTuple):
@@ -357,8 +359,15 @@ class OnRanks:
         return None
 
     def _full(self, made: DTensor, shape: Sequence[int]) -> list[torch.Tensor] | str:
-        """What the ranks hold together, once where it is the same for all; else why it is not."""
+        """What the ranks hold together, once where it is the same for all; else why it is not.
+
+        Raises:
+            Untestable: it has several masks, which processes refuse and one process mixes up.
+        """
         spec = _torch.spec_of(made)
+        masked = [p for p in spec.placements if is_partial(p) and type(p) not in _SIMULATED]
+        if len(masked) > 1:
+            raise Untestable(f"several {type(masked[0]).__name__} of one tensor")
         local = _torch.tensors_of_ranks(_torch.local_of(made), self._ranks)
         if _torch.has_default_order(spec):
             with contextlib.suppress(Untestable), _torch.no_local_tensors():
