@@ -36,8 +36,8 @@ def values(reports: Sequence[OpReport], settings: Settings, seconds: float) -> d
 
     ``torch`` (its version), ``settings`` (fields of `Settings`), ``summary`` (``ops``, ``unsound``,
     ``raising``, ``missing``, ``wrong``, ``errors``, ``checks``, ``runs``, ``gradients``,
-    ``seconds``) and ``ops``, a list with the
-    fields of `OpReport` for each op, its findings with the fields of `Finding`.
+    ``seconds``) and ``ops``, a list with the fields of `OpReport` for each op, its findings with
+    the fields of `Finding`.
     """
     return {
         "torch": torch.__version__,
@@ -115,16 +115,15 @@ def print_reports(
 
 
 def _table(reports: Sequence[OpReport]) -> Table:
-    figures = ("calls", "rows", "checks", "unsound", "raising", "missing", "runs", "wrong", "s")
+    figures = ("calls", "rows", "checks", "unsound", "raising", "missing", "s")
     shown = table(("op", "rule", *figures), right=range(2, 2 + len(figures)))
     for report in reports:
         numbers = (report.calls, report.rows, report.checks)
         found = len(report.unsound), len(report.raising), len(report.missing)
-        ran = report.runs, len(report.wrong)
         shown.add_row(
             report.op,
             report.rule,
-            *map(str, (*numbers, *found, *ran)),
+            *map(str, (*numbers, *found)),
             f"{report.seconds:.1f}",
             style="red" if report.unsound or report.wrong or report.error else None,
         )
