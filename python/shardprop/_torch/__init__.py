@@ -93,6 +93,7 @@ from .ops import (
     function_schema,
     has_autocast_kernel,
     has_custom_fake_kernel,
+    has_derivative,
     has_metadata_kernel,
     overload_of_definition,
     takes_numbers_as_tensors,
@@ -132,6 +133,7 @@ from .propagation import (
     watched_propagation,
 )
 from .ranks import (
+    RanksRaise,
     all_ranks_at_once,
     as_one_tensor,
     in_local_tensor_mode,
@@ -172,6 +174,7 @@ from .specs import (
     contiguous_meta,
     decoded_layout,
     default_shard_order,
+    has_default_order,
     is_shardable,
     local_matrix,
     local_shape,

@@ -40,6 +40,18 @@ def comes_apart_above(op: OpOverload) -> bool:
     return is_composite and not (has_kernel(name, key.CPU) or has_kernel(name, key.CUDA))
 
 
+def has_derivative(op: OpOverload) -> bool:
+    """Has autograd a kernel for the op, or takes it apart? Of another one it sees on plain tensors
+    what its kernel calls, and on DTensors nothing."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    name = op.name()  # type: ignore[no-untyped-call]
+    key = torch._C.DispatchKey
+    return any(
+        has_kernel(name, each)
+        for each in (key.Autograd, key.AutogradCPU, key.CompositeImplicitAutograd)
+    )
+
+
 def takes_numbers_as_tensors(op: OpOverload) -> bool:
     """Does the op take a Python number where its schema says Tensor?"""
     name: str = op._schema.name

@@ -12,10 +12,14 @@ from torch.distributed._local_tensor import (
     LocalTensor,
     LocalTensorMode,
     _combine_int_rank_results,
+    _map_to_rank_local_val,
     local_tensor_mode,
     maybe_disable_local_tensor_mode,
     maybe_run_for_local_tensor,
 )
+
+from .trees import tree_flatten, tree_leaves, tree_unflatten
+from .types import OpOverload
 
 
 def in_local_tensor_mode() -> bool:
@@ -35,9 +39,77 @@ def make_fake_process_group(ranks: int) -> None:
     torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=ranks)
 
 
+class RanksRaise(Exception):
+    """An op has raised on some ranks, and has not on others, which would go on without them.
+
+    Attributes:
+        error: What it raised on the first of them.
+        ranks: Where it raised.
+    """
+
+    def __init__(self, op: OpOverload, error: Exception, ranks: list[int]) -> None:
+        first = str(error).strip().partition("\n")[0]
+        where = f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+        super().__init__(f"{where} alone, in {op}: {type(error).__name__}: {first}")
+        self.error = error
+        self.ranks = ranks
+
+
+class _AllRanks(LocalTensorMode):  # type: ignore[no-untyped-call]
+    """Tells an error that all ranks share from one that leaves some of them waiting, and refuses
+    what collectives between processes refuse."""
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: tuple[Any, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if func.namespace in _COLLECTIVES and any(map(_is_conjugated, tree_leaves(args))):
+            # Collectives send bits, and would send the wrong ones here without a word.
+            raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors.")
+        try:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        except RanksRaise:
+            raise
+        except Exception as error:
+            raising = self._raising(func, (args, kwargs or {}))
+            if 0 < len(raising) < len(self.ranks):
+                raise RanksRaise(func, error, raising) from error
+            raise
+
+    def _raising(self, func: Any, arguments: tuple[Any, Any]) -> list[int]:
+        """The ranks on which the op raises, if it is one that each rank runs by itself."""
+        leaves, spec = tree_flatten(arguments)
+        alone = func.namespace in _COLLECTIVES or not any(
+            isinstance(leaf, LocalTensor) for leaf in leaves
+        )
+        raising = []
+        for rank in () if alone else sorted(self.ranks):
+            args, kwargs = tree_unflatten([_map_to_rank_local_val(x, rank) for x in leaves], spec)
+            try:
+                func(*args, **kwargs)
+            except Exception:
+                raising.append(rank)
+        return raising
+
+
+def _is_conjugated(value: Any) -> bool:
+    return isinstance(value, LocalTensor) and any(
+        local.is_conj() or local.is_neg() for local in value._local_tensors.values()
+    )
+
+
+_COLLECTIVES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
+
+
 def all_ranks_at_once(ranks: int) -> AbstractContextManager[object]:
-    """One process stands in for all ranks, and its collectives are carried out."""
-    return LocalTensorMode(ranks)
+    """One process stands in for all ranks, and its collectives are carried out.
+
+    Where an op raises on some ranks and not on others, `RanksRaise` is raised.
+    """
+    return _AllRanks(ranks)
 
 
 def as_one_tensor(local: Sequence[torch.Tensor]) -> torch.Tensor:

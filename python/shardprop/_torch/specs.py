@@ -97,6 +97,13 @@ def default_shard_order(placements: Sequence[Placement]) -> tuple[ShardOrderEntr
     return tuple(ShardOrderEntry(dim, tuple(cuts[dim])) for dim in sorted(cuts))
 
 
+def has_default_order(spec: DTensorSpec) -> bool:
+    """Do the placements alone say where the elements lie: is a dim that several mesh dims cut, cut
+    by the first of them first?"""
+    order = spec.shard_order
+    return order is None or order == default_shard_order(spec.placements)
+
+
 def make_spec(
     mesh: DeviceMesh,
     placements: tuple[Placement, ...],

@@ -13,7 +13,6 @@ import torch
 from .. import _torch
 from .._torch import OpOverload
 from ..metadata import OpClass, class_of
-from ..model.op_traits import traits_of
 from ..propagation.route import Route, Who, route_of
 from ..rules import torch_registry
 from ..rules.rule import Origin
@@ -141,14 +140,9 @@ def coverage(begin: Callable[[str], None] = lambda _: None) -> Coverage:
     tensor never meets a DTensor).
     """
     begin("looking for ops")
-    ops = torch_registry.ops_with_a_rule() | _torch.ops_handled_instead()
-    ops |= {op for op in _torch.all_ops() if _may_decompose(op)}
+    ops = torch_registry.ops_decided() | _torch.ops_handled_instead()
     begin("who decides them")
     return Coverage(tuple(sorted(_covered(ops), key=lambda op: op.op)))
-
-
-def _may_decompose(op: OpOverload) -> bool:
-    return traits_of(op).takes_tensors and _torch.has_decomposition(op)
 
 
 def _covered(ops: Iterable[OpOverload]) -> Iterable[OpCoverage]:

@@ -23,7 +23,11 @@ def validate(
         ),
     ] = None,
     every_op: Annotated[
-        bool, typer.Option("--all", help="Every op that has a rule, registered ones too.")
+        bool,
+        typer.Option(
+            "--all",
+            help="Every op with a rule, registered ones too, or (not of torch) a decomposition.",
+        ),
     ] = False,
     module: Annotated[
         Path | None,
@@ -45,6 +49,10 @@ def validate(
     ] = False,
     strided: Annotated[
         bool, typer.Option("--no-strided", help="Try no _StridedShard placements.")
+    ] = False,
+    gradients: Annotated[
+        bool,
+        typer.Option("--no-gradients", help="Carry out no call as DTensor does, with gradients."),
     ] = False,
     plans: Annotated[
         bool, typer.Option("--plans", help="Try how torch carries out redistributions too.")
@@ -71,6 +79,11 @@ def validate(
     ranks hold together must be what the op gives on whole tensors. A row that claims otherwise is
     *unsound*. A row that would hold and is not claimed is *missing*: a rule may leave it out.
 
+    Each call is also carried out by DTensor itself, forward and backward, on all ranks of small
+    meshes in one process: in several layouts, with even, uneven and empty shards and with pending
+    sums. A run is *wrong* whose result or gradient is not that of one device, or in which some
+    ranks raise while the others go on.
+
     Ops are tried in processes of their own; one that crashes or hangs is reported, and the others
     go on. The same seed gives the same report.
 
@@ -81,8 +94,9 @@ def validate(
 
     Exit codes:
 
-    - 0: every op was tried to its end, and no row is unsound
-    - 1: a row is unsound, or an op was not tried to its end: a crash, the time limit, no call known
+    - 0: every op was tried to its end, and no row is unsound, no run wrong
+    - 1: a row is unsound, a run is wrong, or an op was not tried to its end: a crash, the time
+      limit, no call known
     - 2: the request makes no sense: an unknown op, a file that cannot be used
     """
     from ..verification.request import Request
@@ -98,6 +112,7 @@ def validate(
         composed=composed,
         missing=not missing,
         strided=not strided,
+        gradients=not gradients,
         plans=plans,
         jobs=jobs,
         time_limit=time_limit,

@@ -18,6 +18,7 @@ from .._torch import (
     op_schema_info,
     ops_with_a_rule,
 )
+from ..model.op_traits import traits_of
 
 __all__ = [
     "Entries",
@@ -30,6 +31,7 @@ __all__ = [
     "looks_into_lists",
     "op_schema",
     "op_schema_info",
+    "ops_decided",
     "ops_with_a_rule",
     "put",
     "restore",
@@ -39,6 +41,16 @@ __all__ = [
     "torchs_way",
     "way_to_a_rule",
 ]
+
+
+def ops_decided() -> set[OpOverload]:
+    """Every op that takes a tensor and is decided: by a rule, or by what it decomposes into."""
+    decomposed = {
+        op
+        for op in _torch.all_ops()
+        if traits_of(op).takes_tensors and _torch.has_decomposition(op)
+    }
+    return ops_with_a_rule() | decomposed
 
 
 _READ_OUT = torch.ops.aten._local_scalar_dense.default

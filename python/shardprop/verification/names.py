@@ -13,7 +13,7 @@ from .._torch import OpOverload
 from ..errors import ShardpropError
 from ..rules import torch_registry
 
-__all__ = ["UnknownOpError", "ops_named", "ops_with_rules", "overload"]
+__all__ = ["UnknownOpError", "ops_decided", "ops_named", "ops_with_rules", "overload"]
 
 
 class UnknownOpError(ShardpropError):
@@ -23,6 +23,11 @@ class UnknownOpError(ShardpropError):
 def ops_with_rules() -> list[OpOverload]:
     """Every op that torch's registries have a rule for, registered ones among them, by name."""
     return sorted(torch_registry.ops_with_a_rule(), key=str)
+
+
+def ops_decided() -> list[OpOverload]:
+    """Those, and the ops that are decided by what they decompose into, by name."""
+    return sorted(torch_registry.ops_decided(), key=str)
 
 
 def overload(name: str) -> OpOverload:
@@ -37,7 +42,7 @@ def ops_named(names: Iterable[str]) -> list[OpOverload]:
 
     ``aten.mm.default``, ``aten::mm``, ``mm`` and ``add.Tensor`` are names, and so are globs such as
     ``*softmax*``. One that leaves the overload open means the overloads with a rule, or all that
-    take tensors if none has one. Globs mean ops with a rule.
+    take tensors if none has one. Globs mean ops with a rule or a decomposition.
 
     Raises:
         UnknownOpError: a name that no op has.
@@ -52,9 +57,11 @@ def ops_named(names: Iterable[str]) -> list[OpOverload]:
 def _named(name: str, with_rules: Collection[OpOverload]) -> list[OpOverload]:
     wanted = name.replace("::", ".")
     if any(sign in wanted for sign in "*?["):
-        matching = [op for op in with_rules if fnmatch.filter(_names_of(op), wanted)]
+        matching = [op for op in ops_decided() if fnmatch.filter(_names_of(op), wanted)]
         if not matching:
-            raise UnknownOpError(f"Expected a pattern that some op with a rule has, got {name!r}.")
+            raise UnknownOpError(
+                f"Expected a pattern that some op with a rule or a decomposition has, got {name!r}."
+            )
         return matching
     matching = [op for op in with_rules if wanted in _names_of(op)]
     if matching:

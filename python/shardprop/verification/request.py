@@ -10,7 +10,7 @@ from .._torch import OpOverload
 from ..errors import ShardpropError
 from .calls.call import Call
 from .files import generator_of_calls
-from .names import ops_named, ops_with_rules
+from .names import ops_decided, ops_named, ops_with_rules
 from .settings import Settings
 
 __all__ = ["Request", "RequestError", "ops_of", "own_calls", "settings_of"]
@@ -33,6 +33,7 @@ class Request:
     composed: str = "2,2"
     missing: bool = True
     strided: bool = True
+    gradients: bool = True
     plans: bool = False
     jobs: int | None = None
     time_limit: float = 60.0
@@ -65,6 +66,7 @@ def settings_of(request: Request) -> Settings:
         ranks=ranks,
         composed=composed,
         missing=request.missing,
+        gradients=request.gradients,
         apart=True,  # the workers have one thread
         seed=request.seed,
     )
@@ -95,7 +97,7 @@ def ops_of(request: Request, registered: list[OpOverload]) -> list[OpOverload]:
     if request.every_op and request.ops:
         raise RequestError("Expected names of ops or --all, got both.")
     if request.every_op:
-        return ops_with_rules()
+        return ops_with_rules() if request.rule == "torch" else ops_decided()
     if request.ops:
         return ops_named(request.ops)
     if not registered and not request.plans:

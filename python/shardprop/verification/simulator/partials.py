@@ -8,6 +8,7 @@ in their rounding, smaller ones would be lost themselves.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 
 import torch
@@ -23,6 +24,8 @@ _OR = frozenset(("sum", "max", "bor"))
 _AND = frozenset(("product", "min", "band"))
 _BITWISE = frozenset(("band", "bor", "bxor"))
 _ORDERED = frozenset(("max", "min"))
+# Steps of random parts of a sum, in units of their scale.
+_GRID = 1024.0
 _KNOWN = frozenset(("sum", "avg", "product")) | _ORDERED | _BITWISE
 
 
@@ -159,11 +162,11 @@ def _summands(whole: torch.Tensor, times: int, ranks: int, rng: torch.Generator)
     wide = whole.float() if _is_short(dtype) else whole
     finite = wide.isfinite()
     rest = torch.where(finite, wide, 0) * times
-    scale = _scale(whole)
+    scale = 2.0 ** math.floor(math.log2(_scale(whole)))
     made: Tensors = []
     for _ in range(ranks - 1):
         noise = torch.randn(rest.shape, generator=rng, dtype=rest.dtype)
-        part = (noise * scale).to(dtype)
+        part = (_coarse(noise) * scale).to(dtype)
         made.append(part)
         rest = rest - part
     made.insert(int(torch.randint(0, ranks, (), generator=rng)), rest.to(dtype))
@@ -171,6 +174,14 @@ def _summands(whole: torch.Tensor, times: int, ranks: int, rng: torch.Generator)
         return made
     owner = _owner(whole, ranks, rng)
     return [torch.where(~finite & (owner == rank), whole, part) for rank, part in enumerate(made)]
+
+
+def _coarse(noise: torch.Tensor) -> torch.Tensor:
+    """With few digits: the sum of the parts is exact where those of the whole leave room."""
+    if noise.is_complex():
+        whole: torch.Tensor = torch.view_as_complex(_coarse(torch.view_as_real(noise)))
+        return whole
+    return (noise * _GRID).round() / _GRID
 
 
 def _summands_of_integers(whole: torch.Tensor, ranks: int, rng: torch.Generator) -> Tensors:

@@ -15,7 +15,7 @@ import torch
 
 from ..._torch import OpOverload
 from ..calls.call import Call
-from ..crash_isolation import Lost, apart
+from ..crash_isolation import Lost, apart, last_apart
 from ..settings import Settings
 from ..simulator.candidates import Combinations
 from ..simulator.execution import Executable
@@ -32,6 +32,7 @@ from ..simulator.simulation import (
 )
 from ..texts import call_text, error_text, row_text
 from .claimed_rows import Claimant, kind_of_rule
+from .gradients import Ran, check_gradients
 from .missing_rows import Tried, look_for_missing
 from .repro import smallest_script
 from .results import Finding, OpReport
@@ -84,6 +85,7 @@ class _Checker:
         self._listed = 0
         self._with_verdict = 0
         self._unsound: set[object] = set()
+        self._calls: list[Call] = []
         self._tried: list[Tried] = []
         self._composed: Counter[tuple[Row, ...]] = Counter()
         self._composed_unsound: set[Row] = set()
@@ -101,6 +103,7 @@ class _Checker:
             self._skipped[f"the op raises on the whole tensors: {error_text(error)}"] += 1
             return
         self._report.calls += 1
+        self._calls.append(call)
         try:
             claimant = Claimant(executable, data[0].expected, self._settings)
             sound: list[Row] = []
@@ -112,8 +115,10 @@ class _Checker:
             self._skipped[str(error)] += 1
 
     def finish(self) -> None:
-        """Report what is missing, and the counts."""
+        """Carry the calls out, report what is missing, and the counts."""
         report, settings = self._report, self._settings
+        if settings.gradients:
+            self._carry_out()
         if settings.missing:
             look = functools.partial(look_for_missing, self._tried, settings, self._deadline)
             try:
@@ -127,6 +132,20 @@ class _Checker:
         report.skipped = dict(self._skipped.most_common())
         if not self._with_verdict and (self._listed or self._claimed):
             report.error = report.error or f"no row of the rule could be tried: {report.reasons}"
+
+    def _carry_out(self) -> None:
+        """Carry the calls out as DTensor does: a kernel may crash on what a rank holds."""
+        report = self._report
+        steps = functools.partial(check_gradients, self._calls, self._settings, self._deadline)
+        if self._settings.apart:
+            ran = last_apart(steps, self._deadline) or Ran()
+        else:
+            *_, ran = steps()
+        report.findings += ran.findings
+        report.runs, report.gradients = ran.runs, ran.gradients
+        self._skipped += ran.skipped
+        if not ran.is_complete and time.monotonic() < self._deadline:
+            report.error = report.error or "a crash while DTensor carried out a call"
 
     def _on_one_dim(
         self, executable: Executable, data: Sequence[Data], claimant: Claimant, ranks: int

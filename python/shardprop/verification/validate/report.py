@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -26,16 +27,17 @@ _REASONS = 3
 
 
 def exit_code(reports: Sequence[OpReport]) -> int:
-    """0 if every op was tried to its end and no claimed row is wrong, else 1."""
-    return 1 if any(report.unsound or report.error for report in reports) else 0
+    """0 if every op was tried to its end and no claimed row and no run is wrong, else 1."""
+    return 1 if any(report.unsound or report.wrong or report.error for report in reports) else 0
 
 
 def values(reports: Sequence[OpReport], settings: Settings, seconds: float) -> dict[str, object]:
     """Everything as JSON values.
 
     ``torch`` (its version), ``settings`` (fields of `Settings`), ``summary`` (``ops``, ``unsound``,
-    ``raising``, ``missing``, ``errors``, ``checks``, ``seconds``) and ``ops``, a list with the
-    fields of `OpReport` for each op, its findings with the fields of `Finding`.
+    ``raising``, ``missing``, ``wrong``, ``errors``, ``checks``, ``runs``, ``gradients``,
+    ``seconds``) and ``ops``, a list with the fields of `OpReport` for each op, its findings with
+    the fields of `Finding`.
     """
     return {
         "torch": torch.__version__,
@@ -51,8 +53,11 @@ def _counts(reports: Sequence[OpReport]) -> dict[str, int]:
         "unsound": sum(len(report.unsound) for report in reports),
         "raising": sum(len(report.raising) for report in reports),
         "missing": sum(len(report.missing) for report in reports),
+        "wrong": sum(len(report.wrong) for report in reports),
         "errors": sum(report.error is not None for report in reports),
         "checks": sum(report.checks for report in reports),
+        "runs": sum(report.runs for report in reports),
+        "gradients": sum(report.gradients for report in reports),
     }
 
 
@@ -68,7 +73,7 @@ def write_scripts(
     folder.mkdir(parents=True, exist_ok=True)
     written: dict[int, Path] = {}
     for report in reports:
-        numbers = {"unsound": 0, "missing": 0}
+        numbers = Counter[str]()
         for finding in report.findings:
             if not finding.repro or (finding.kind == "missing" and not missing):
                 continue
@@ -120,13 +125,13 @@ def _table(reports: Sequence[OpReport]) -> Table:
             report.rule,
             *map(str, (*numbers, *found)),
             f"{report.seconds:.1f}",
-            style="red" if report.unsound or report.error else None,
+            style="red" if report.unsound or report.wrong or report.error else None,
         )
     return shown
 
 
 def _details(report: OpReport, show_missing: bool, scripts: dict[int, Path]) -> Iterator[str]:
-    shown = [*report.unsound, *(report.missing if show_missing else ())]
+    shown = [*report.unsound, *report.wrong, *(report.missing if show_missing else ())]
     if not shown and report.error is None:
         return
     yield ""
@@ -135,7 +140,7 @@ def _details(report: OpReport, show_missing: bool, scripts: dict[int, Path]) -> 
         yield f"  not tried to its end: {report.error}"
     if report.error or show_missing:
         yield from _left_out(report)
-    for findings in (report.unsound, report.missing if show_missing else []):
+    for findings in (report.unsound, report.wrong, report.missing if show_missing else []):
         yield from listed(
             findings,
             _SHOWN,
@@ -185,6 +190,9 @@ def _summary(reports: Sequence[OpReport], seconds: float) -> str:
         wrong = sum(bool(report.unsound) for report in reports)
         since = f" ({count['raising']} since a rank raises)" if count["raising"] else ""
         parts.append(f"{counted(unsound, 'unsound row')} in {counted(wrong, 'op')}{since}")
+    if count["runs"] or count["wrong"]:
+        runs = f"{counted(count['runs'], 'run')} with {counted(count['gradients'], 'gradient')}"
+        parts.append(f"{runs}, {count['wrong'] or 'none'} wrong")
     if missing:
         rows = "1 row that holds and is" if missing == 1 else f"{missing} rows that hold and are"
         parts.append(f"{rows} not claimed (--show-missing)")

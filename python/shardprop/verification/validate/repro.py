@@ -31,7 +31,15 @@ from ..simulator.simulation import layouts_of
 from ..texts import row_text
 from .shrink import Witness, ever_smaller
 
-__all__ = ["DEFINE_HERE", "joined", "script", "smallest_script"]
+__all__ = [
+    "DEFINE_HERE",
+    "Unwritable",
+    "joined",
+    "literal",
+    "script",
+    "smallest_script",
+    "tensor_text",
+]
 
 # Stands in the script of an op that is not torch's own, to be replaced by what defines the op.
 DEFINE_HERE = "# Import here what defines the op."
@@ -92,7 +100,7 @@ def script(witness: Witness) -> str:
     """
     try:
         text = "\n".join(_Writer(witness).lines()) + "\n"
-    except _Unwritable:
+    except Unwritable:
         return ""
     return text if _fails(text) is (witness.reason is not None) else ""
 
@@ -107,7 +115,7 @@ def _fails(text: str) -> bool:
     return False
 
 
-class _Unwritable(Exception):
+class Unwritable(Exception):
     """Something that has no literal."""
 
 
@@ -152,12 +160,14 @@ class _Writer:
         local = self._trial.local(at, layout)
         whole = self._trial.operands[at]
         if all(type(placement) is Replicate for placement in layout):
-            yield f"{name} = {_tensor(whole)}"
+            yield f"{name} = {tensor_text(whole)}"
             copies = f"{name}.clone() for _ in range({len(local)})"
             writes = at in self._executable.written
             yield f"{name}_on = [{copies if writes else ', '.join([name] * len(local))}]  # R"
             return
-        yield from _listed(f"{name}_on = ", [_tensor(x) for x in local], f"  # {_shown(layout)}")
+        yield from _listed(
+            f"{name}_on = ", [tensor_text(x) for x in local], f"  # {_shown(layout)}"
+        )
         parts = [f"{name}_on[{rank}]" for rank in range(len(local))]
         yield f"{name} = {_bare(self._joined(parts, layout, whole)[0])}"
 
@@ -178,8 +188,8 @@ class _Writer:
 
     def _called(self, call: Call, names: Sequence[str]) -> str:
         known = {id(x): name for x, name in zip(call.tensors, names, strict=True)}
-        given = [_literal(value, known) for value in call.args]
-        given += [f"{name}={_literal(value, known)}" for name, value in call.kwargs.items()]
+        given = [literal(value, known) for value in call.args]
+        given += [f"{name}={literal(value, known)}" for name, value in call.kwargs.items()]
         op = "op" if call.op is self._whole.op else f"torch.ops.{call.op}"
         return _wrapped(f"{op}({', '.join(given)})")
 
@@ -305,12 +315,16 @@ def _listed(head: str, items: Sequence[str], note: str = "") -> Iterator[str]:
     yield "]"
 
 
-def _literal(value: Any, names: dict[int, str]) -> str:
-    """An argument as Python, tensors by their names."""
+def literal(value: Any, names: dict[int, str]) -> str:
+    """An argument as Python, tensors by their names.
+
+    Raises:
+        Unwritable: it has no literal.
+    """
     if isinstance(value, torch.Tensor):
         return names[id(value)]
     if isinstance(value, (list, tuple)):
-        items = [_literal(item, names) for item in value]
+        items = [literal(item, names) for item in value]
         return f"[{', '.join(items)}]"
     if isinstance(value, torch.device):
         return f"torch.{value!r}" if not repr(value).startswith("torch.") else repr(value)
@@ -318,12 +332,17 @@ def _literal(value: Any, names: dict[int, str]) -> str:
         return repr(value)  # nan and inf are names in the script
     if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
         return str(value)
-    raise _Unwritable
+    raise Unwritable
 
 
-def _tensor(value: torch.Tensor) -> str:
+def tensor_text(value: torch.Tensor) -> str:
+    """A tensor as Python.
+
+    Raises:
+        Unwritable: it has no literal.
+    """
     if not is_plain(value):
-        raise _Unwritable
+        raise Unwritable
     shape = tuple(value.shape)
     kind = "" if value.dtype in (torch.float32, torch.int64, torch.bool) else f"dtype={value.dtype}"
     if value.numel() == 0:

@@ -12,21 +12,24 @@ __all__ = ["Finding", "OpReport"]
 
 @dataclass(frozen=True)
 class Finding:
-    """A row that is claimed and wrong, or right and not claimed.
+    """A row that is claimed and wrong, or right and not claimed; a run that is wrong.
 
     Attributes:
-        kind: ``"unsound"`` (claimed, and the values are wrong, or a rank raises) or ``"missing"``.
-        rows: A row for each mesh dim, as ``"S(0), R -> P(sum)"``: operands, then outputs.
+        kind: ``"unsound"`` (a row that is claimed, and the values are wrong, or a rank raises),
+            ``"missing"`` (a row that is right and not claimed) or ``"wrong"`` (the op as DTensor
+            carries it out: a result or a gradient is wrong, or some ranks raise and others do not).
+        rows: A row for each mesh dim, as ``"S(0), R -> P(sum)"``: operands, then outputs. Of a run,
+            the layouts that the operands came in and the outputs were given.
         mesh: Sizes of the mesh dims.
         call: The call, shapes and dtypes for tensors.
         reason: What differed, or the error of a rank.
         repro: A Python script that shows it with torch, and what defines an op of your own.
-        raises: An unsound row on which a rank raises: a program stops, and computes nothing wrong.
+        raises: A rank raises: a program stops, and computes nothing wrong.
         origins: Of each row the part of a rule in the notation that it follows from, as ``"mark
             +"``; of other rules nothing.
     """
 
-    kind: Literal["unsound", "missing"]
+    kind: Literal["unsound", "missing", "wrong"]
     rows: tuple[str, ...]
     mesh: tuple[int, ...]
     call: str
@@ -45,13 +48,17 @@ class OpReport(Report):
             rule"``, ``"torch full-mesh strategy"``, ``"decomposition"``, ``"none"``.
         rows: Distinct rows that were claimed for some call.
         checks: Executions on simulated ranks.
-        findings: Unsound and missing rows.
+        findings: Unsound and missing rows, and wrong runs.
+        runs: Calls that DTensor carried out on all ranks, in some layout.
+        gradients: Gradients of theirs that were compared with those of one device.
     """
 
     rule: str = "none"
     rows: int = 0
     checks: int = 0
     findings: list[Finding] = field(default_factory=list)
+    runs: int = 0
+    gradients: int = 0
 
     @property
     def unsound(self) -> list[Finding]:
@@ -62,6 +69,11 @@ class OpReport(Report):
     def raising(self) -> list[Finding]:
         """Those of the unsound rows on which a rank raises."""
         return [finding for finding in self.unsound if finding.raises]
+
+    @property
+    def wrong(self) -> list[Finding]:
+        """Runs with a wrong result or gradient, or in which some ranks raise alone."""
+        return [finding for finding in self.findings if finding.kind == "wrong"]
 
     @property
     def missing(self) -> list[Finding]:

@@ -7,6 +7,7 @@ import torch
 
 from shardprop.verification.names import (
     UnknownOpError,
+    ops_decided,
     ops_named,
     ops_with_rules,
     overload,
@@ -33,10 +34,12 @@ def test_with_an_overload_it_is_that_one() -> None:
     assert ops_named(["add.Tensor"]) == [aten.add.Tensor]
 
 
-def test_a_glob_means_ops_with_a_rule() -> None:
-    named = set(ops_named(["*softmax*"]))
+def test_a_glob_means_ops_with_a_rule_or_a_decomposition() -> None:
+    named = set(ops_named(["*softmax*", "*mse_loss"]))
     assert {aten._softmax.default, aten._log_softmax_backward_data.default} <= named
-    assert named <= set(ops_with_rules())
+    assert aten.mse_loss.default in named and aten.mse_loss.default not in ops_with_rules()
+    assert named <= set(ops_decided())
+    assert set(ops_with_rules()) < set(ops_decided())
 
 
 def test_each_op_comes_once_and_in_order() -> None:

@@ -24,9 +24,20 @@ CRASHED = OpReport("aten.sort.default", error="crashed: signal 11")
 LACKING = OpReport("aten.relu.default", "own rule", 2, 7, [MISSING], calls=1)
 
 
+RUN = Finding("wrong", ("S(0) -> P(avg)",), (2,), "mse(f64[4])", "gradient of self: off by 3")
+RAN = OpReport("aten.mse_loss.default", "decomposition", findings=[RUN], runs=12, gradients=20)
+
+
 @pytest.mark.parametrize(
     "reports, code",
-    [([], 0), ([GOOD], 0), ([GOOD, LACKING], 0), ([GOOD, WRONG], 1), ([CRASHED, GOOD], 1)],
+    [
+        ([], 0),
+        ([GOOD], 0),
+        ([GOOD, LACKING], 0),
+        ([GOOD, WRONG], 1),
+        ([CRASHED, GOOD], 1),
+        ([RAN], 1),
+    ],
 )
 def test_the_exit_code_tells_whether_all_rules_hold(reports: list[OpReport], code: int) -> None:
     assert exit_code(reports) == code
@@ -43,6 +54,15 @@ def test_findings_are_printed_below_the_table(capsys: pytest.CaptureFixture[str]
         "3 ops, 57 checks in 1.5 s; 1 unsound row in 1 op; 1 row that holds and is not claimed "
         "(--show-missing); 1 op not tried to its end."
     )
+
+
+def test_wrong_runs_are_told_with_how_many_were_right(capsys: pytest.CaptureFixture[str]) -> None:
+    print_reports([RAN], 1.0)
+    text = capsys.readouterr().out
+    assert "  wrong: S(0) -> P(avg)\n    gradient of self: off by 3\n    on 2 ranks" in text
+    assert "; 12 runs with 20 gradients, 1 wrong." in text
+    print_reports([OpReport("aten.mm.default", checks=1, runs=1, gradients=2)], 1.0)
+    assert "; 1 run with 2 gradients, none wrong." in capsys.readouterr().out
 
 
 def test_of_a_rule_in_the_notation_the_part_is_told_that_claims_a_row(
@@ -115,17 +135,20 @@ def test_a_long_table_lists_what_there_is_to_say(capsys: pytest.CaptureFixture[s
 
 
 def test_json_has_everything() -> None:
-    found = json.loads(json.dumps(values([GOOD, WRONG, CRASHED], Settings(seed=4), 1.234)))
+    found = json.loads(json.dumps(values([GOOD, WRONG, CRASHED, RAN], Settings(seed=4), 1.234)))
     assert sorted(found) == ["ops", "settings", "summary", "torch"]
     assert found["settings"]["seed"] == 4
     summary = {key: value for key, value in found["summary"].items() if key != "seconds"}
     assert summary == {
-        "ops": 3,
+        "ops": 4,
         "unsound": 1,
         "raising": 0,
         "missing": 1,
+        "wrong": 1,
         "errors": 1,
         "checks": 57,
+        "runs": 12,
+        "gradients": 20,
     }
     assert found["ops"][1]["findings"][0]["rows"] == ["P(sum), P(sum) -> P(sum)"]
     assert found["ops"][1]["findings"][0]["repro"] == "print(1)"

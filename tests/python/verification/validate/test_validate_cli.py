@@ -139,7 +139,9 @@ def test_a_module_with_a_right_and_a_wrong_rule(tmp_path: Path) -> None:
     )
     assert scale["rule"] == square["rule"] == "registered rule"
     assert scale["findings"] == [] and scale["error"] is None and scale["rows"] >= 3
-    assert [finding["rows"] for finding in square["findings"]] == [["P(sum) -> P(sum)"]]
+    found = {finding["kind"]: finding["rows"] for finding in square["findings"]}
+    assert found == {"unsound": ["P(sum) -> P(sum)"], "wrong": ["P(sum) -> P(sum)"]}
+    assert len(square["findings"]) == 2 and scale["runs"] > 0 == scale["gradients"]
     script = tmp_path / "scripts" / "shardprop_cli.square.default_unsound_1.py"
     shown = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
     assert shown.returncode == 1, shown.stderr
