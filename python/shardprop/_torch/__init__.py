@@ -43,7 +43,7 @@ from .dispatch import (
     moved_for,
     ops_handled_instead,
     put_handlers_back,
-    take_handlers_away,
+    put_handlers_right,
 )
 from .dtensors import (
     COMPILED_MODULE,

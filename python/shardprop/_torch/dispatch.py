@@ -12,18 +12,38 @@ from torch.distributed.tensor import _dispatch, _tp_conv
 
 from .types import DTensor, OpOverload
 
-# The handlers of torch's dispatcher that ask the propagator and do something more around it.
-_ASKING_HANDLERS = frozenset(
-    getattr(_dispatch, name)
-    for name in ("argminmax_handler", "convolution_handler", "convolution_backward_handler")
-)
-ASKING_CODES = frozenset(handler.__code__ for handler in _ASKING_HANDLERS)
-
-# Those that ask, and then move no operand as they are answered.
+# Handlers of torch's that ask the propagator, and then move no operand as they are answered.
 _MOVING_NOTHING = {
     torch.ops.aten.convolution.default: _tp_conv.convolution_handler,
     torch.ops.aten.convolution_backward.default: _tp_conv.convolution_backward_handler,
 }
+
+
+def _convolution_handler(
+    op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]
+) -> Any:
+    """torch's handler, given operands where the decision wants them."""
+    dispatcher = DTensor._op_dispatcher
+    if op_call is torch.ops.aten.convolution_backward.default:
+        # torch's handler does this before it asks.
+        args = (args[0].redistribute(args[1].device_mesh, args[1].placements), *args[1:])
+    asked = dispatcher.unwrap_to_op_info(op_call, args, kwargs)
+    dispatcher.sharding_propagator.propagate(asked)
+    sharding = asked.output_sharding
+    if sharding is not None and sharding.redistribute_schema is not None:
+        wanted: tuple[Any, ...] = sharding.redistribute_schema.args_schema
+        args = tuple(
+            arg.redistribute(placements=to.placements) if isinstance(arg, DTensor) else arg
+            for arg, to in zip(args, wanted, strict=True)
+        )
+    return _MOVING_NOTHING[op_call](op_call, args, kwargs)
+
+
+# The handlers that ask the propagator and do something more around it.
+_ASKING_HANDLERS = frozenset(
+    [_dispatch.argminmax_handler, *_MOVING_NOTHING.values(), _convolution_handler]  # type: ignore[attr-defined]
+)
+ASKING_CODES = frozenset(handler.__code__ for handler in _ASKING_HANDLERS)
 
 
 def handlers() -> Mapping[OpOverload, Callable[..., Any]]:
@@ -51,19 +71,20 @@ def handler_around_propagation(op: OpOverload) -> Callable[..., Any] | None:
     return handler if handler in _ASKING_HANDLERS else None
 
 
-def take_handlers_away() -> None:
-    """Have convolutions dispatched as any op, so that their operands are moved as decided."""
+def put_handlers_right() -> None:
+    """Have the operands of convolutions moved as decided."""
     ours = DTensor._op_dispatcher._custom_op_handlers
     for op, handler in _MOVING_NOTHING.items():
         if ours.get(op) is handler:  # else the program has put its own there
-            del ours[op]
+            ours[op] = _convolution_handler
 
 
 def put_handlers_back() -> None:
-    """Undo `take_handlers_away`."""
+    """Undo `put_handlers_right`."""
     ours = DTensor._op_dispatcher._custom_op_handlers
     for op, handler in _MOVING_NOTHING.items():
-        ours.setdefault(op, handler)
+        if ours.get(op) is _convolution_handler:
+            ours[op] = handler
 
 
 class MovedOperand(NamedTuple):

@@ -10,7 +10,6 @@ from .complex_as_real import COMPLEX_AS_REAL
 from .conversion_of_pending import CONVERSION_OF_PENDING
 from .convolution_handler import CONVOLUTION_HANDLER
 from .correction import CallCorrection, Correction
-from .empty_like_pending import EMPTY_LIKE_PENDING
 from .factory_of_pending import FACTORY_OF_PENDING
 from .identity_on_all import IDENTITY_ON_ALL
 from .indexed_by_another_size import INDEXED_BY_ANOTHER_SIZE
@@ -38,7 +37,6 @@ CORRECTIONS: tuple[Correction, ...] = (
     SUM_OF_PENDING_NORM,
     IDENTITY_ON_ALL,
     FACTORY_OF_PENDING,
-    EMPTY_LIKE_PENDING,
     BITS_OF_ANOTHER_DTYPE,
     COMPLEX_AS_REAL,
     AVERAGE_OF_INTEGERS,

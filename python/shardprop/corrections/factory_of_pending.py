@@ -6,13 +6,17 @@ import torch
 
 from .._torch import OpSchema
 from .correction import CallCorrection
-from .operands import first, multiplies
+from .operands import dtype_of, first, pending
 
 aten = torch.ops.aten
 
 
 def _concerns(schema: OpSchema) -> bool:
-    return first(schema).is_sharded() and multiplies(schema)
+    return first(schema).is_sharded() and any(
+        reduce_op == "bxor"
+        or (reduce_op in ("sum", "product") and dtype_of(spec) is not torch.bool)
+        for spec, reduce_op in pending(schema)
+    )
 
 
 FACTORY_OF_PENDING = CallCorrection(

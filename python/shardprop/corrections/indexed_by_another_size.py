@@ -19,7 +19,7 @@ def _concerns(schema: OpSchema) -> bool:
     differing = [
         dim
         for dim in range(ndim)
-        if dim != along % ndim and len({spec.shape[dim] for spec in specs}) > 1
+        if dim != along % ndim and any(spec.shape[dim] != specs[0].shape[dim] for spec in specs)
     ]
     return any(shards_of(spec, dim) for spec in specs for dim in differing)
 

@@ -8,16 +8,7 @@ import torch
 
 from .._torch import DTensorSpec, OpSchema, Partial, Placement, is_shard
 
-__all__ = [
-    "argument",
-    "dtype_of",
-    "first",
-    "is_pending",
-    "multiplies",
-    "operands",
-    "pending",
-    "shards_of",
-]
+__all__ = ["argument", "dtype_of", "first", "is_pending", "operands", "pending", "shards_of"]
 
 
 def operands(schema: OpSchema) -> Iterator[DTensorSpec]:
@@ -55,15 +46,6 @@ def pending(schema: OpSchema) -> Iterator[tuple[DTensorSpec, str]]:
 def is_pending(schema: OpSchema, *reduce_ops: str) -> bool:
     """Has an operand a Partial of one of these reductions?"""
     return any(reduce_op in reduce_ops for _, reduce_op in pending(schema))
-
-
-def multiplies(schema: OpSchema) -> bool:
-    """Has an operand a Partial of which a number that all ranks write is another number?"""
-    return any(
-        reduce_op == "bxor"
-        or (reduce_op in ("sum", "product") and dtype_of(spec) is not torch.bool)
-        for spec, reduce_op in pending(schema)
-    )
 
 
 def shards_of(spec: DTensorSpec, dim: int) -> list[Placement]:

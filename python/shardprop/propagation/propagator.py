@@ -225,7 +225,7 @@ def _install(terms: Terms) -> None:
         _terms.change_to(terms)
         install(propagate_sharding)
         if terms.policy.corrects:
-            _torch.take_handlers_away()
+            _torch.put_handlers_right()
         else:
             _torch.put_handlers_back()
         _enabled = True

@@ -18,7 +18,6 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 import shardprop
 from shardprop import _torch
 from shardprop.cli.coverage_table import Coverage, Decider, OpCoverage, coverage
-from shardprop.corrections.convolution_handler import CONVOLUTION_HANDLER
 from shardprop.propagation.propagator import counters
 from shardprop.propagation.timing import watch_propagation
 from tests.python.parity import families  # noqa: F401  registers the builders
@@ -145,9 +144,7 @@ def test_a_custom_handler_asks_for_no_decision_of_its_op(
     image = distribute_tensor(torch.ones(8, 3, 6), mesh, [Shard(0)], src_data_rank=None)
     weight = distribute_tensor(torch.ones(4, 3, 3), mesh, [Replicate()], src_data_rank=None)
     calls = handled_calls(x, weight, image)
-    # Those of convolutions are taken away while faults are put right.
-    handlers = {*DTensor._op_dispatcher._custom_op_handlers, *CONVOLUTION_HANDLER.ops}
-    assert set(calls) == handlers
+    assert set(calls) == set(DTensor._op_dispatcher._custom_op_handlers)
     handled = {op.op for op in found.decided_by(Decider.CUSTOM_HANDLER).ops}
     for op, call in calls.items():
         assert (op in propagated(call)) == (str(op) not in handled), op

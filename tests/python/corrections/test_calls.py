@@ -95,7 +95,6 @@ PAIRS = [
         (x(S(0), SUM), [8, 6], 3.0),
         (x(S(0), Partial("max")), [8, 6], 3.0),
     ),
-    Pair("room", aten.empty_like.default, (x(SUM, S(0)),), (x(Partial("max"), S(0)),)),
     Pair("bits", aten.view.dtype, (x(SUM), torch.int32), (x(S(0)), torch.int32)),
     Pair("bits", aten.view.dtype, (x(S(1)), torch.int16), (x(S(0)), torch.int16)),
     Pair(
@@ -210,17 +209,6 @@ def test_with_corrections_off_torch_decides_what_it_decides_wrongly(mesh_of: Mes
         )
         assert _scan(mesh_of, -2).route.who is Who.CORE
     assert _scan(mesh_of, -2).route.correction is None
-
-
-def test_room_for_numbers_takes_over_shards_alone(mesh_of: MeshOf) -> None:
-    spec = spec_of(mesh_of(2, 2), (8, 6), [SUM, S(0)])
-    found = shardprop.propagate(aten.empty_like.default, spec)
-    assert (found.outputs, found.operands) == (((R, S(0)),), ((SUM, S(0)),))
-    with shardprop.enabled(corrections=False):
-        assert shardprop.propagate(aten.empty_like.default, spec).outputs == ((SUM, S(0)),)
-    greatest = spec_of(mesh_of(2, 2), (8, 6), [Partial("max"), S(0)])
-    found = shardprop.propagate(aten.empty_like.default, greatest)
-    assert found.outputs == ((Partial("max"), S(0)),)
 
 
 def _reduced(mesh_of: MeshOf, op: Any, *args: Any) -> shardprop.Decision:

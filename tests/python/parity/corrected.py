@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from shardprop.corrections.average_of_integers import AVERAGE_OF_INTEGERS
 from shardprop.corrections.correction import CallCorrection, Correction
 from shardprop.corrections.joined_bools import JOINED_BOOLS
+from shardprop.corrections.strided_out_of_order import STRIDED_OUT_OF_ORDER
+from shardprop.corrections.uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
 from shardprop.propagation.propagator import current_policy
 from shardprop.propagation.route import route
 
@@ -29,9 +31,15 @@ def why_another(case: Case) -> str | None:
     return BEYOND_TORCH if found.refused_by_torch else None
 
 
+# Cases are decisions; no redistribution is carried out.
+_OF_PLANS = (STRIDED_OUT_OF_ORDER, UNEVEN_FLATTENED_GATHER)
+
+
 def is_due(correction: Correction, drawn: Mapping[str, int]) -> bool:
     """Were enough cases drawn, counted by op, that it must have changed a decision?"""
     if correction in _RARE:
+        return False
+    if correction in _OF_PLANS:
         return False
     if not isinstance(correction, CallCorrection):
         return sum(drawn.values()) >= _WITHIN

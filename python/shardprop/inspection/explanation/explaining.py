@@ -155,8 +155,8 @@ class _Subject:
         notes: tuple[str, ...] = ()
         if answer.choice is not None:
             handler = _torch.handler_around_propagation(self.schema.op)
-            taken_away = self.policy.corrects and self.schema.op in CONVOLUTION_HANDLER.ops
-            if handler is None or taken_away:
+            moved_as_decided = self.policy.corrects and self.schema.op in CONVOLUTION_HANDLER.ops
+            if handler is None or moved_as_decided:
                 moved = moves_of(asked, answer.choice)
                 notes = notes_of(moved)
                 advice = advice_for(asked, answer.choice, answer.candidates)
