@@ -16,10 +16,11 @@ from shardprop.corrections.correction import CallCorrection, Correction
 _HEAD = """# Where torch's decisions are put right
 
 With `shardprop.enable()` every decision and every plan is torch's, save where that silently gives
-wrong values: the ranks together do not hold what the op gives on whole tensors, in value or
-gradient, and nothing raises. Each such fault of torch is an object in
-`python/shardprop/corrections/`, with a predicate as narrow as the fault. `stats().corrections`
-counts the decisions and redistributions that put one right, by name; `propagate(...).route.why`
+wrong values (the ranks together do not hold what the op gives on whole tensors, in value or
+gradient, and nothing raises), or leaves ranks waiting for one that raises. Each such fault of torch
+is an object in `python/shardprop/corrections/`, with a predicate as narrow as the fault.
+`stats().corrections` counts the decisions and redistributions that put one right, by name;
+`propagate(...).route.why`
 and `explain` say it of one decision. Which lines of a program need one, `shardprop audit SCRIPT`
 says ([cli.md](cli.md#shardprop-audit)), and `trace().corrections`; `shardprop doctor` says which
 ones the installed torch makes needless.

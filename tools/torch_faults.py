@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "torch-faults"
 OUTCOMES = FOLDER / "outcomes.json"
 PAGE = FOLDER / "index.md"
 
-WRONG, RIGHT, REFUSED = "wrong", "right", "refused"
+WRONG, RIGHT, REFUSED, WAITS = "wrong", "right", "refused", "waits"
 
 _HEAD = """# Faults of torch, shown by torch alone
 
@@ -33,9 +33,9 @@ that shows it without shardprop: two or four ranks in one process, a few element
 device beside those of the ranks. It can be pasted into a report as it is.
 
 What they show is noted by `python -m tools.torch_faults`, which runs them on the installed torch:
-"wrong" are values that nothing gives away, "refused" a call that raises since. A test fails as soon
-as a script shows something else. Rules of torch have their names of 2.13 here; most of them are
-single-dim rules in 2.15.
+"wrong" are values that nothing gives away, "waits" an error on some ranks that the others wait for,
+"refused" a call that raises since. A test fails as soon as a script shows something else. Rules of
+torch have their names of 2.13 here; most of them are single-dim rules in 2.15.
 
 """
 
@@ -76,6 +76,9 @@ def outcome(script: Path) -> str:
     ):
         warnings.simplefilter("ignore")
         made = runpy.run_path(str(script))
+    if isinstance(made["found"], list):  # what happens on each rank
+        raised = {isinstance(each, Exception) for each in made["found"]}
+        return WAITS if len(raised) > 1 else REFUSED if raised == {True} else RIGHT
     if isinstance(made["found"], Exception):
         return REFUSED
     return RIGHT if _same(made["right"], made["found"]) else WRONG

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -169,6 +170,26 @@ std::int64_t local_size(Placement placement, std::int64_t size, std::int64_t pie
   const std::int64_t full_blocks = size / block;
   return full_blocks * chunk_size(block, pieces, rank) +
          chunk_size(size - full_blocks * block, pieces, rank);
+}
+
+bool leaves_empty(const Layout& layout, const Mesh& mesh, int tensor_dim, std::int64_t size) {
+  std::vector<std::int64_t> held{size}, next;
+  for (int m = 0; m < layout.ndim && size > 0; ++m) {
+    const Placement placement = layout.placements[m];
+    if (!cuts(placement, tensor_dim)) continue;
+    next.clear();
+    // Of chunks none but the last may be smaller than the first, where none is empty.
+    const std::int64_t last = mesh.size[m] - 1, step = placement.is_strided() ? 1 : last;
+    for (const std::int64_t here : held) {
+      for (std::int64_t rank = 0; rank <= last; rank += std::max<std::int64_t>(step, 1)) {
+        const std::int64_t local = local_size(placement, here, mesh.size[m], rank);
+        if (local == 0) return true;
+        if (std::find(next.begin(), next.end(), local) == next.end()) next.push_back(local);
+      }
+    }
+    held.swap(next);
+  }
+  return false;
 }
 
 std::string to_string(const Layout& layout) {

@@ -61,6 +61,11 @@ struct Layout {
 [[nodiscard]] std::int64_t local_size(Placement placement, std::int64_t size, std::int64_t pieces,
                                       std::int64_t rank);
 
+// Does some rank hold nothing of a dim of `size`, of which others hold something? The shards that
+// cut it do so from left to right.
+[[nodiscard]] bool leaves_empty(const Layout& layout, const Mesh& mesh, int tensor_dim,
+                                std::int64_t size);
+
 // "S(0)[1] R S(0)[0]": positions are shown only where the order is not the default one.
 [[nodiscard]] std::string to_string(const Layout& layout);
 

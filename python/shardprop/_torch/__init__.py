@@ -42,8 +42,6 @@ from .dispatch import (
     handlers,
     moved_for,
     ops_handled_instead,
-    put_handlers_back,
-    put_handlers_right,
 )
 from .dtensors import (
     COMPILED_MODULE,
@@ -62,6 +60,7 @@ from .flattened import (
     groups_to_flatten,
 )
 from .generations import before_clearing, forget_decisions, forget_own_decisions, is_in_op
+from .handlers import MEANT, put_handlers_back, put_handlers_right
 from .mesh import (
     coordinate_in,
     coordinate_on,

@@ -7,41 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
-import torch
-from torch.distributed.tensor import _dispatch, _tp_conv
+from torch.distributed.tensor import _dispatch
 
+from .handlers import MOVING_AS_DECIDED, MOVING_NOTHING, WITHOUT_EMPTY_SHARDS
 from .types import DTensor, OpOverload
-
-# Handlers of torch's that ask the propagator, and then move no operand as they are answered.
-_MOVING_NOTHING = {
-    torch.ops.aten.convolution.default: _tp_conv.convolution_handler,
-    torch.ops.aten.convolution_backward.default: _tp_conv.convolution_backward_handler,
-}
-
-
-def _convolution_handler(
-    op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]
-) -> Any:
-    """torch's handler, given operands where the decision wants them."""
-    dispatcher = DTensor._op_dispatcher
-    if op_call is torch.ops.aten.convolution_backward.default:
-        # torch's handler does this before it asks.
-        args = (args[0].redistribute(args[1].device_mesh, args[1].placements), *args[1:])
-    asked = dispatcher.unwrap_to_op_info(op_call, args, kwargs)
-    dispatcher.sharding_propagator.propagate(asked)
-    sharding = asked.output_sharding
-    if sharding is not None and sharding.redistribute_schema is not None:
-        wanted: tuple[Any, ...] = sharding.redistribute_schema.args_schema
-        args = tuple(
-            arg.redistribute(placements=to.placements) if isinstance(arg, DTensor) else arg
-            for arg, to in zip(args, wanted, strict=True)
-        )
-    return _MOVING_NOTHING[op_call](op_call, args, kwargs)
-
 
 # The handlers that ask the propagator and do something more around it.
 _ASKING_HANDLERS = frozenset(
-    [_dispatch.argminmax_handler, *_MOVING_NOTHING.values(), _convolution_handler]  # type: ignore[attr-defined]
+    [_dispatch.argminmax_handler, WITHOUT_EMPTY_SHARDS, *MOVING_NOTHING.values(), MOVING_AS_DECIDED]  # type: ignore[attr-defined]
 )
 ASKING_CODES = frozenset(handler.__code__ for handler in _ASKING_HANDLERS)
 
@@ -69,22 +42,6 @@ def handler_around_propagation(op: OpOverload) -> Callable[..., Any] | None:
     operands by itself, if at all, not as the decision says. None for other ops."""
     handler = handlers().get(op)
     return handler if handler in _ASKING_HANDLERS else None
-
-
-def put_handlers_right() -> None:
-    """Have the operands of convolutions moved as decided."""
-    ours = DTensor._op_dispatcher._custom_op_handlers
-    for op, handler in _MOVING_NOTHING.items():
-        if ours.get(op) is handler:  # else the program has put its own there
-            ours[op] = _convolution_handler
-
-
-def put_handlers_back() -> None:
-    """Undo `put_handlers_right`."""
-    ours = DTensor._op_dispatcher._custom_op_handlers
-    for op, handler in _MOVING_NOTHING.items():
-        if ours.get(op) is _convolution_handler:
-            ours[op] = handler
 
 
 class MovedOperand(NamedTuple):

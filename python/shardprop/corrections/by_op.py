@@ -10,11 +10,13 @@ from .complex_as_real import COMPLEX_AS_REAL
 from .conversion_of_pending import CONVERSION_OF_PENDING
 from .convolution_handler import CONVOLUTION_HANDLER
 from .correction import CallCorrection, Correction
+from .empty_shards import EMPTY_SHARDS
 from .factory_of_pending import FACTORY_OF_PENDING
 from .identity_on_all import IDENTITY_ON_ALL
 from .indexed_by_another_size import INDEXED_BY_ANOTHER_SIZE
 from .joined_bools import JOINED_BOOLS
 from .local_sizes import LOCAL_SIZES
+from .named_as_in_place import NAMED_AS_IN_PLACE
 from .nansum_of_pending import NANSUM_OF_PENDING
 from .no_dims_named import NO_DIMS_NAMED
 from .powers_of_pending import POWERS_OF_PENDING
@@ -44,6 +46,8 @@ CORRECTIONS: tuple[Correction, ...] = (
     INDEXED_BY_ANOTHER_SIZE,
     JOINED_BOOLS,
     CONVOLUTION_HANDLER,
+    NAMED_AS_IN_PLACE,
+    EMPTY_SHARDS,
     UNEVEN_FLATTENED_GATHER,
     STRIDED_OUT_OF_ORDER,
 )

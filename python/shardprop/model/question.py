@@ -21,6 +21,7 @@ __all__ = [
     "question_of",
     "staying_operands",
     "strided_flag",
+    "with_operands",
 ]
 
 # Metadata of an op's outputs: of one tensor, a list with None for an output that is absent, or None
@@ -132,6 +133,22 @@ def question_of(schema: OpSchema, meta: OutputMeta, mesh: DeviceMesh | None = No
     return Question(
         schema.op, schema.op, schema.args_schema, kwargs, operands, positional, meta, mesh
     )
+
+
+def with_operands(question: Question, operands: Sequence[Any]) -> Question:
+    """The question with something else, mostly other specs, in the place of its operands."""
+    rest = iter(operands)
+
+    def filled(item: Any) -> Any:
+        if isinstance(item, DTensorSpec):
+            return next(rest)
+        if type(item) in (list, tuple):
+            return type(item)(map(filled, item))
+        return item
+
+    args = tuple(map(filled, question.args))
+    kwargs = {name: filled(value) for name, value in question.kwargs.items()}
+    return question._replace(args=args, kwargs=kwargs, operands=list(operands))
 
 
 def staying_operands(question: Question) -> list[int]:

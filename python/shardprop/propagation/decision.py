@@ -1,29 +1,26 @@
-"""The decision of one op by its rule: the questions that it puts, and the answers as torch's
-dispatcher executes them."""
+"""The decision of one op: by its rule, or by torch's own code."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpSchema, OutputSharding
 from ..errors import ShardpropError
 from ..metadata import output_meta
-from ..model.question import Choice, NoStrategyError, OutputMeta, Placed, Question
+from ..model.question import NoStrategyError, OutputMeta, Placed
 from ..rules import torch_registry
 from ..rules.rule import Chooser, Rule
-from .answer import output_sharding, wanted_specs
+from .answer import wanted_specs
+from .asked import asked_of
 from .decomposition.nested_decisions import Inside
-from .list_ops import ListQuestion, is_list_op
 from .logs import declined_inside
 from .op_call import specs_of
-from .route import Route, Who, decomposer, route
+from .route import Route, Who, decomposer, route_by_arguments
 
 __all__ = [
     "DECLINED",
-    "asked_of",
     "decide",
     "decide_by_torch",
     "left_to_torch",
@@ -33,63 +30,6 @@ __all__ = [
 
 # What the core leaves an op to torch for.
 DECLINED = (_core.Unsupported, _core.RuleError, NoStrategyError)
-
-
-class Asked(Protocol):
-    """What one op asks."""
-
-    @property
-    def questions(self) -> Sequence[Question]:
-        """One; of a list op one for each kind of element."""
-
-    def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
-        """The decision of the op, from the choices of its questions.
-
-        Raises:
-            _core.Unsupported: outputs and metadata do not fit; torch words that error.
-        """
-
-    def placed(self, choices: Sequence[Choice]) -> Placed:
-        """Where the choices want each operand, lists flattened."""
-
-
-class OpQuestion:
-    """An op that is decided as a whole."""
-
-    __slots__ = ("_schema", "questions")
-
-    def __init__(
-        self, schema: OpSchema, rule: Rule, meta_of: Callable[[OpSchema], OutputMeta]
-    ) -> None:
-        self._schema = schema
-        self.questions = (rule.question(schema, meta_of(schema)),)
-
-    def sharding(self, choices: Sequence[Choice]) -> OutputSharding:
-        """See `Asked.sharding`."""
-        return output_sharding(self._schema, self.questions[0], choices[0])
-
-    def placed(self, choices: Sequence[Choice]) -> Placed:
-        """See `Asked.placed`."""
-        choice = choices[0]
-        # Keyword arguments: torch does not move them, and rules that follow do not place them.
-        rest = self.questions[0].operands[len(choice.operands) :]
-        operands = (*choice.operands, *(tuple(spec.placements) for spec in rest))
-        free = (0.0,) * (len(operands) - len(choice.operand_costs))
-        return Placed(operands, (*choice.operand_costs, *free), choice.cost)
-
-
-def asked_of(
-    schema: OpSchema, rule: Rule, meta_of: Callable[[OpSchema], OutputMeta] = output_meta
-) -> Asked:
-    """What an op asks, element by element where that is how `rule` decides list ops.
-
-    Raises:
-        _core.Unsupported: lists that do not go together.
-        Exception: what torch raises while it computes the outputs' metadata (`meta_of`).
-    """
-    if rule.by_element and is_list_op(schema):
-        return ListQuestion(schema, rule, meta_of)
-    return OpQuestion(schema, rule, meta_of)
 
 
 def decide(
@@ -165,7 +105,7 @@ def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputS
 
 def _decide_inside(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Inside:
     """The decision of a call inside a decomposition, where rows alone do not decide it."""
-    found = route(schema, chooser)
+    found = route_by_arguments(schema, chooser)
     if found.who is Who.READ_OUT:
         return Inside(read_out(schema), None)
     if found.rule is not None:

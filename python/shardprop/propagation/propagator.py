@@ -8,7 +8,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from .. import _torch, metadata
-from .._torch import DTensorSpec, OpSchema, OutputSharding, has_strided
+from .._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding, has_strided
+from ..corrections.empty_shards import EMPTY_SHARDS
+from ..corrections.named_as_in_place import NAMED_AS_IN_PLACE
 from ..errors import ShardpropError
 from ..redistribution.torch_plans import TorchPlanner
 from ..rules.families.views import forget_dim_maps
@@ -19,6 +21,7 @@ from ..support.folder import without_own_frames
 from ..support.stats import Recorder, Stats, ThreadCounts
 from . import logs
 from .decision import DECLINED, decide, decide_by_torch, left_to_torch, read_out
+from .empty_shards import has_empty_shard
 from .hook import install, uninstall
 from .observers import is_watched, observed
 from .policy import Policy, TorchPolicy
@@ -124,8 +127,9 @@ def _propagate(schema: OpSchema) -> OutputSharding:
             raise
         else:
             counts.decided(_strided_operands(schema))
-            if found.correction is not None:
-                counts.corrected(found.correction.name)
+            fault = counts.handler_correction if found.correction is None else found.correction.name
+            if fault is not None:
+                counts.corrected(fault)
             return answer
         # No longer in the handler: what is raised from here on has no error of ours before it.
         left = left_to_torch(schema, found, declined, terms.strict)
@@ -155,6 +159,18 @@ def _decide_by_torch(
     else:
         counts.fell_back(found.reason, _strided_operands(schema))
     return answer
+
+
+@contextmanager
+def _noted(op: OpOverload) -> Iterator[None]:
+    """Decisions of this thread in the block are part of what a handler of `op` puts right."""
+    counts = _recorder.mine()
+    fault = NAMED_AS_IN_PLACE if op in _torch.MEANT else EMPTY_SHARDS
+    counts.handler_correction = fault.name
+    try:
+        yield
+    finally:
+        counts.handler_correction = None
 
 
 def take_plan_correction() -> str | None:
@@ -225,7 +241,7 @@ def _install(terms: Terms) -> None:
         _terms.change_to(terms)
         install(propagate_sharding)
         if terms.policy.corrects:
-            _torch.put_handlers_right()
+            _torch.put_handlers_right(_noted, has_empty_shard)
         else:
             _torch.put_handlers_back()
         _enabled = True

@@ -19,9 +19,9 @@ from ..redistribution.optimal_planner import ExactPlanner
 from ..redistribution.plan import Plan
 from ..rules.rule import Chooser, Origin, Rule, RuleFacts
 from .answer import output_placements
+from .asked import asked_of
 from .decision import (
     DECLINED,
-    asked_of,
     decide_by_torch,
     left_to_torch,
     placed_by_torch,

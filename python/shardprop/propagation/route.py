@@ -11,6 +11,7 @@ from .. import _torch
 from .._torch import OpOverload, OpSchema
 from ..corrections.by_op import corrections_of
 from ..corrections.correction import CallCorrection, Correction
+from ..corrections.empty_shards import EMPTY_SHARDS
 from ..corrections.local_sizes import LOCAL_SIZES
 from ..rules import torch_registry
 from ..rules.own import own_rule
@@ -26,8 +27,17 @@ from ..rules.rule import (
 )
 from ..rules.torch_registry import TorchsWay
 from .decomposition import Declined, Decomposer
+from .empty_shards import rule_for_all_ranks
 
-__all__ = ["Route", "Who", "decomposer", "is_needless", "route", "route_of"]
+__all__ = [
+    "Route",
+    "Who",
+    "decomposer",
+    "is_needless",
+    "route",
+    "route_by_arguments",
+    "route_of",
+]
 
 
 class Who(str, Enum):
@@ -203,7 +213,16 @@ decomposer = Decomposer()
 
 
 def route(schema: OpSchema, chooser: Chooser) -> Route:
-    """The route of an op with its arguments, under a policy."""
+    """The route of an op that is run with these arguments, under a policy."""
+    found = route_by_arguments(schema, chooser)
+    if found.rule is None or not chooser.corrects:
+        return found
+    rule = rule_for_all_ranks(schema, found.rule, chooser)
+    return found if rule is None else replace(found, rule=rule, correction=EMPTY_SHARDS)
+
+
+def route_by_arguments(schema: OpSchema, chooser: Chooser) -> Route:
+    """The route of an op with its arguments, whether a rank can run it or not."""
     found = route_of(schema.op)
     if found.corrections:
         return _corrected(found, schema, chooser)

@@ -112,6 +112,7 @@ class ThreadCounts:
         "decisions",
         "delegated",
         "fallbacks",
+        "handler_correction",
         "is_aside",
         "outcome",
         "plan_correction",
@@ -133,6 +134,8 @@ class ThreadCounts:
         self.correction: str | None = None
         # Likewise of the latest plan.
         self.plan_correction: str | None = None
+        # The fault that a handler of an op puts right, under which decisions are made.
+        self.handler_correction: str | None = None
         # What the decisions are made under that this thread carries out; None before the first.
         self.terms: Any = None
         self.reset()

@@ -78,6 +78,29 @@ TEST(a_strided_shard_takes_its_piece_of_each_block) {
   }
 }
 
+TEST(a_rank_with_nothing_of_a_dim_is_found) {
+  const std::vector<std::vector<Placement>> layouts = {
+      {shard(0), shard(0), replicate()},          {shard(0), shard(1), shard(0)},
+      {replicate(), shard(0), strided_shard(0, 2)}, {strided_shard(0, 3), shard(0), shard(0)},
+  };
+  const Mesh mesh = mesh_of({2, 3, 2});
+  for (const auto& placements : layouts) {
+    for (std::int64_t size = 0; size < 40; ++size) {
+      bool some_has_none = false;
+      for (std::int64_t rank = 0; rank < 12; ++rank) {
+        const std::array<std::int64_t, 3> at = {rank / 6, rank / 2 % 3, rank % 2};
+        std::int64_t local = size;
+        for (int m = 0; m < 3; ++m) {
+          const bool cuts = placements[m].is_shard_like() && placements[m].dim == 0;
+          if (cuts) local = local_size(placements[m], local, mesh.size[m], at[m]);
+        }
+        some_has_none |= local == 0;
+      }
+      CHECK_EQ(leaves_empty(layout_of(placements), mesh, 0, size), size > 0 && some_has_none);
+    }
+  }
+}
+
 TEST(meshes_of_no_size_are_refused) {
   CHECK_THROWS(mesh_of({}), std::invalid_argument);
   CHECK_THROWS(mesh_of({2, 0}), std::invalid_argument);

@@ -15,6 +15,7 @@ from torch.distributed.tensor._ops.single_dim_strategy import register_single_di
 
 import shardprop
 from shardprop.propagation import decision
+from shardprop.propagation.asked import asked_of
 
 from ..narrow import sharded
 
@@ -93,7 +94,6 @@ def test_what_was_refused_is_not_decided_again(
     policy: dict[str, Any], mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
-    asked_of = decision.asked_of
 
     def counted(schema: Any, *rest: Any) -> Any:
         asked.append(schema.op)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..._core import Unsupported
 from ..._torch import DTensorSpec, OpOverload, TensorMeta, function_schema
 from ...errors import ShardpropError
-from ...model.question import Choice, NoStrategyError, OutputMeta, Question
+from ...model.question import Choice, NoStrategyError, OutputMeta, Question, with_operands
 from ...propagation.answer import SpecMaker
 from ...propagation.core_call import Prepared
 from ...propagation.policy import Afresh, Chosen, Policy
 from ...rules.rule import RowsRule, Rule
 from .model import Candidate, Rejection, Row
 
-__all__ = ["Answer", "ExplainedQuestion", "output_names", "with_operands"]
+__all__ = ["Answer", "ExplainedQuestion", "output_names"]
 
 
 class Answer(NamedTuple):
@@ -110,22 +109,6 @@ class ExplainedQuestion:
     def follows(self) -> bool:
         """Do the outputs follow the operands?"""
         return self.rule.as_rows is None
-
-
-def with_operands(question: Question, operands: Sequence[DTensorSpec]) -> Question:
-    """The question with other specs for its operands."""
-    rest = iter(operands)
-
-    def filled(item: Any) -> Any:
-        if isinstance(item, DTensorSpec):
-            return next(rest)
-        if type(item) in (list, tuple):
-            return type(item)(map(filled, item))
-        return item
-
-    args = tuple(map(filled, question.args))
-    kwargs = {name: filled(value) for name, value in question.kwargs.items()}
-    return question._replace(args=args, kwargs=kwargs, operands=list(operands))
 
 
 def output_names(op: OpOverload, count: int, meta: OutputMeta = None) -> tuple[str, ...]:

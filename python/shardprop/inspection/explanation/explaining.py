@@ -16,7 +16,8 @@ from ...corrections.convolution_handler import CONVOLUTION_HANDLER
 from ...errors import ShardpropError
 from ...model.operands import operands_of
 from ...model.question import NoStrategyError
-from ...propagation.decision import DECLINED, asked_of, left_to_torch
+from ...propagation.asked import asked_of
+from ...propagation.decision import DECLINED, left_to_torch
 from ...propagation.list_ops import ListQuestion, is_tensor_list
 from ...propagation.op_call import specs_of
 from ...propagation.policy import Policy

@@ -25,7 +25,7 @@ from ...metadata import output_meta
 from ...model.placements import Placements
 from ...model.question import OutputMeta, Question
 from ...model.spec_checks import check_spec
-from ...propagation.decision import asked_of
+from ...propagation.asked import asked_of
 from ...rules import torch_registry
 from ...rules.rule import Rule
 

@@ -11,13 +11,13 @@ elements.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
-from ... import _torch
-from ..._torch import Partial, Placement, StridedShard, TensorMeta, is_shard
+from ..._torch import Partial, Placement, TensorMeta, is_shard
+from ...model.local_shapes import shapes_held
 from ...model.op_traits import traits_of
 from ...rules.follow_rule import on_dim
 from .by_rows import DimLayout
@@ -95,26 +95,9 @@ def _held_by_ranks(
 
 
 def _held(cuts: Sequence[_Cut], mesh_sizes: Sequence[int]) -> set[tuple[int, ...]]:
-    held = {tuple(size for _, size in cuts)}
-    for ranks in mesh_sizes:
-        held = {
-            tuple(
-                _torch.local_size(placement, size, ranks, rank)
-                for (placement, _), size in zip(cuts, sizes, strict=True)
-            )
-            for sizes in held
-            for rank in _ranks_apart(cuts, sizes, ranks)
-        }
-    return held
-
-
-def _ranks_apart(cuts: Sequence[_Cut], sizes: Sequence[int], ranks: int) -> Iterable[int]:
-    """Ranks of which each other rank holds as much as one of them."""
-    if any(isinstance(placement, StridedShard) for placement, _ in cuts):
-        return range(ranks)
-    # Full pieces come first, then a smaller one, then none.
-    smaller = {size // -(-size // ranks) for size in sizes if size}
-    return {0, ranks - 1} | {rank for rank in smaller if rank < ranks}
+    layouts = [(placement,) * len(mesh_sizes) for placement, _ in cuts]
+    held = shapes_held([(size,) for _, size in cuts], layouts, mesh_sizes)
+    return {tuple(size for (size,) in shapes) for shapes in held}
 
 
 def _local(meta: TensorMeta, placement: Placement, local_sizes: dict[_Cut, int]) -> torch.Size:

@@ -178,22 +178,22 @@ def test_ranks_that_raise_alone_are_told_from_a_refusal(rules: None) -> None:
     with torch.library._scoped_library("shardprop_alone", "FRAGMENT") as library:
 
         def strict(x: torch.Tensor) -> torch.Tensor:
-            if not x.numel():
-                raise ValueError("nothing to look at")
+            if len(x) == 1:
+                raise ValueError("nothing to compare with")
             return x + 1
 
         library.define("strict(Tensor x) -> Tensor")
         library.impl("strict", strict, "CompositeExplicitAutograd")
         op = torch.ops.shardprop_alone.strict.default
         shardprop.register_rule(op, "... -> ...")
-        found = ran(op, x(4, 2))
+        found = ran(op, x(5, 2))
         assert [finding.raises for finding in found.findings] == [True] * len(found.findings)
         reasons = {finding.rows: finding.reason for finding in found.findings}
         assert reasons[("S(0) -> ",)] == (
             "forward: rank 2 alone, in shardprop_alone.strict.default: "
-            "ValueError: nothing to look at"
+            "ValueError: nothing to compare with"
         )
-        whole = ran(op, x(3, 3))
+        whole = ran(op, x(8, 8))
         assert whole.findings == [] and whole.runs > 0
 
 

@@ -1,0 +1,131 @@
+"""Handlers of ours in the place of those of torch's dispatcher, or where it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch.distributed.tensor import _dispatch, _tp_conv
+
+from .placements import is_shard
+from .types import DTensor, OpOverload, Replicate
+
+aten = torch.ops.aten
+
+Handler = Callable[[OpOverload, tuple[Any, ...], dict[str, object]], Any]
+
+# Handlers of torch's that ask the propagator, and then move no operand as they are answered.
+MOVING_NOTHING: Mapping[OpOverload, Handler] = {
+    aten.convolution.default: _tp_conv.convolution_handler,
+    aten.convolution_backward.default: _tp_conv.convolution_backward_handler,
+}
+
+# Ops that torch's dispatcher takes for in-place ones, since their names end in "_": it returns the
+# operand itself. With each the op that it means.
+MEANT: Mapping[OpOverload, OpOverload] = {
+    aten.__lshift__.Scalar: aten.bitwise_left_shift.Tensor_Scalar,
+    aten.__lshift__.Tensor: aten.bitwise_left_shift.Tensor,
+    aten.__rshift__.Scalar: aten.bitwise_right_shift.Tensor_Scalar,
+    aten.__rshift__.Tensor: aten.bitwise_right_shift.Tensor,
+    # Outside of inference mode these come apart before the dispatcher sees them.
+    aten.__and__.Scalar: aten.bitwise_and.Scalar,
+    aten.__and__.Tensor: aten.bitwise_and.Tensor,
+    aten.__or__.Scalar: aten.bitwise_or.Scalar,
+    aten.__or__.Tensor: aten.bitwise_or.Tensor,
+    aten.__xor__.Scalar: aten.bitwise_xor.Scalar,
+    aten.__xor__.Tensor: aten.bitwise_xor.Tensor,
+}
+
+_ARGMINMAX: Handler = _dispatch.argminmax_handler  # type: ignore[attr-defined]
+
+
+def _convolution(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    """torch's handler, given operands where the decision wants them."""
+    dispatcher = DTensor._op_dispatcher
+    if op_call is aten.convolution_backward.default:
+        # torch's handler does this before it asks.
+        args = (args[0].redistribute(args[1].device_mesh, args[1].placements), *args[1:])
+    asked = dispatcher.unwrap_to_op_info(op_call, args, kwargs)
+    dispatcher.sharding_propagator.propagate(asked)
+    sharding = asked.output_sharding
+    if sharding is not None and sharding.redistribute_schema is not None:
+        wanted: tuple[Any, ...] = sharding.redistribute_schema.args_schema
+        args = tuple(
+            arg.redistribute(placements=to.placements) if isinstance(arg, DTensor) else arg
+            for arg, to in zip(args, wanted, strict=True)
+        )
+    return MOVING_NOTHING[op_call](op_call, args, kwargs)
+
+
+def _argminmax(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    """torch's handler, which reduces what each rank holds, given an operand of which each holds
+    something."""
+    operand: DTensor = args[0]
+    if not _has_empty_shard(operand._spec):
+        return _ARGMINMAX(op_call, args, kwargs)
+    placements = [Replicate() if is_shard(p) else p for p in operand.placements]
+    with _noted(op_call):
+        gathered = operand.redistribute(placements=placements)
+        return _ARGMINMAX(op_call, (gathered, *args[1:]), kwargs)
+
+
+def _meant(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    """The op that is meant."""
+    with _noted(op_call):
+        return MEANT[op_call](*args, **kwargs)
+
+
+MOVING_AS_DECIDED, WITHOUT_EMPTY_SHARDS = _convolution, _argminmax
+
+# Per op what torch has, and what stands in its place.
+_REPLACED: Mapping[OpOverload, tuple[Handler | None, Handler]] = {
+    **{op: (handler, _convolution) for op, handler in MOVING_NOTHING.items()},
+    **dict.fromkeys((aten.argmax.default, aten.argmin.default), (_ARGMINMAX, _argminmax)),
+    **dict.fromkeys(MEANT, (None, _meant)),
+}
+
+
+def _none_is_empty(_: Any) -> bool:
+    return False
+
+
+# As the last `put_handlers_right` gave them.
+_noted: Callable[[OpOverload], AbstractContextManager[object]] = nullcontext
+_has_empty_shard: Callable[[Any], bool] = _none_is_empty
+
+
+def _handlers() -> dict[OpOverload, Handler]:
+    return DTensor._op_dispatcher._custom_op_handlers  # type: ignore[return-value]
+
+
+def put_handlers_right(
+    noted: Callable[[OpOverload], AbstractContextManager[object]],
+    has_empty_shard: Callable[[Any], bool],
+) -> None:
+    """Have the operands of convolutions moved as decided, what `argmin` and `argmax` cannot work on
+    gathered, and ops run that torch's dispatcher takes for in-place ones.
+
+    Args:
+        noted: Entered around what a handler does otherwise than torch, with the op.
+        has_empty_shard: Does a spec leave some rank nothing?
+    """
+    global _noted, _has_empty_shard
+    _noted, _has_empty_shard = noted, has_empty_shard
+    handlers = _handlers()
+    for op, (torchs, ours) in _REPLACED.items():
+        if handlers.get(op) is torchs:  # else the program has put its own there
+            handlers[op] = ours
+
+
+def put_handlers_back() -> None:
+    """Undo `put_handlers_right`."""
+    handlers = _handlers()
+    for op, (torchs, ours) in _REPLACED.items():
+        if handlers.get(op) is not ours:
+            continue
+        if torchs is None:
+            del handlers[op]
+        else:
+            handlers[op] = torchs

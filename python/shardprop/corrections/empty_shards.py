@@ -1,0 +1,15 @@
+"""Shards that leave some ranks nothing, on which an op raises."""
+
+from __future__ import annotations
+
+from .correction import Correction
+
+EMPTY_SHARDS = Correction(
+    name="empty shard on which an op raises",
+    where="ops that raise without elements, on shards that leave some ranks none",
+    fault="lets the op raise on the ranks that hold nothing of an operand, while the others go on "
+    "and wait for them in the next collective.",
+    right="gathers that operand first; one that the op writes into it cannot move, and refuses on "
+    "all ranks.",
+    ends="a check of torch's, or rows that leave out such shards.",
+)

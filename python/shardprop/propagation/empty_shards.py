@@ -1,0 +1,258 @@
+"""Ops that raise where a rank holds nothing of an operand.
+
+The other ranks would wait for it in the next collective. All ranks can tell by the shapes of the
+whole tensors: the op is tried on shapes that ranks hold, and where it raises on an empty shard, the
+operand is gathered before.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Container, Sequence
+
+import torch
+
+from .. import _core, _torch
+from .._torch import DTensorSpec, OpOverload, OpSchema, is_shard, make_spec
+from ..errors import ShardpropError
+from ..model.local_shapes import Shape, shapes_held
+from ..model.mesh import core_mesh
+from ..model.op_traits import traits_of
+from ..model.placements import Placements
+from ..model.question import (
+    Choice,
+    OutputMeta,
+    Question,
+    metas_of,
+    staying_operands,
+    with_operands,
+)
+from ..rules.follow_rule import REPLICATE, Candidate
+from ..rules.rule import Chooser, Rule, RuleFacts, RuleKind
+from .asked import asked_of
+
+__all__ = ["has_empty_shard", "rule_for_all_ranks"]
+
+# Elements of outputs above which an op is tried on tensors without data: then kernels that check
+# sizes late, or values, are not found.
+_MOST_COMPUTED = 1 << 20
+
+
+def has_empty_shard(*specs: DTensorSpec) -> bool:
+    """Do shards of one of these leave some rank nothing?"""
+    return _core.has_empty_shard(specs, core_mesh)
+
+
+def rule_for_all_ranks(schema: OpSchema, rule: Rule, chooser: Chooser) -> Rule | None:
+    """What to ask in the place of a rule by which some ranks would raise, and others not.
+
+    None where they would not. So it is, too, where the rule declines or raises: it will again.
+    """
+    if not _core.has_empty_shard(schema.args_schema, core_mesh) or _takes_anything(schema):
+        return None
+    try:
+        are_fit = all(
+            _error_on_some(question, rule.choose(question, chooser)) is None
+            for question in asked_of(schema, rule).questions
+        )
+    except Exception:
+        return None
+    return None if are_fit else _ForAllRanks(rule, chooser)
+
+
+def _takes_anything(schema: OpSchema) -> bool:
+    """Is it known not to mind empty shards, or cannot it be tried?"""
+    op, traits = schema.op, traits_of(schema.op)
+    if traits.is_list_op:
+        return traits.mutates or torch.Tag.pointwise in _torch.elementwise_overload(op).tags
+    untried = {torch.Tag.pointwise, torch.Tag.nondeterministic_seeded}
+    return traits.rewrites_arguments or not untried.isdisjoint(op.tags)
+
+
+class _ForAllRanks(Rule):
+    """A rule asked with operands gathered of which a rank holds nothing, where it would raise."""
+
+    kind = RuleKind.FOLLOWS
+
+    def __init__(self, rule: Rule, chooser: Chooser) -> None:
+        self._rule = rule
+        self._chooser = chooser
+        self.origin = rule.origin
+        self.by_element = rule.by_element  # type: ignore[misc]
+        self.refused_by_torch = rule.refused_by_torch
+
+    def facts(self, op: OpOverload) -> RuleFacts:
+        """Those of the rule itself."""
+        return self._rule.facts(op)
+
+    def check(self, schema: OpSchema, meta: OutputMeta) -> None:
+        """See `Rule.check`."""
+        self._rule.check(schema, meta)
+
+    def question(self, schema: OpSchema, meta: OutputMeta) -> Question:
+        """See `Rule.question`."""
+        return self._rule.question(schema, meta)
+
+    def refuse(self, schema: OpSchema, declined: Exception) -> None:
+        """See `Rule.refuse`."""
+        self._rule.refuse(schema, declined)
+
+    def candidates(self, question: Question) -> list[Candidate]:
+        """The only one; see `Rule.candidates`."""
+        choice = self.choose(question, self._chooser)
+        return [
+            Candidate(
+                choice.outputs,  # type: ignore[arg-type]
+                choice.operands[: question.positional],
+                choice.is_sequence,
+                choice.strided_is_order,
+                tuple(choice.operand_costs),
+            )
+        ]
+
+    def choose(self, question: Question, chooser: Chooser) -> Choice:
+        """See `Rule.choose`.
+
+        Raises:
+            ShardpropError: an operand is to be gathered that the op writes into.
+        """
+        asked = question
+        choice = self._rule.choose(asked, chooser)
+        while (error := _error_on_some(asked, choice)) is not None:
+            asked = _gathered(asked, choice, error)
+            choice = self._rule.choose(asked, chooser)
+        return choice if asked is question else _priced(question, choice, chooser)
+
+
+def _layouts(question: Question, choice: Choice) -> list[Placements]:
+    """Where all operands will be: those that torch does not move, where they are."""
+    rest = question.operands[len(choice.operands) :]
+    return [*choice.operands, *(tuple(spec.placements) for spec in rest)]
+
+
+def _error_on_some(question: Question, choice: Choice) -> Exception | None:
+    """What the op raises on a rank that holds nothing of an operand; None if it does not."""
+    if choice.pinned:
+        return None  # operands on several meshes, each with ranks of its own
+    whole = [tuple(spec.shape) for spec in question.operands]
+    held = shapes_held(whole, _layouts(question, choice), choice.mesh.shape)
+    empty = (shapes for shapes in held if any(map(_is_emptied, whole, shapes)))
+    errors = (_error_on(question, shapes) for shapes in empty)
+    return next((error for error in errors if error is not None), None)
+
+
+def _is_emptied(whole: Shape, local: Shape) -> bool:
+    return 0 in local and 0 not in whole
+
+
+def _error_on(question: Question, shapes: Sequence[Shape]) -> Exception | None:
+    """What the op raises on zeros of these shapes."""
+    outputs = [math.prod(meta.shape) for meta in metas_of(question.meta) if meta is not None]
+    device = "cpu" if sum(outputs) <= _MOST_COMPUTED else "meta"
+    written = traits_of(question.op).mutates
+    metas = [spec.tensor_meta for spec in question.operands]
+    with _torch.no_mode_dispatch(), _torch.no_torch_function(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zeros = [
+            torch.zeros(shape if written else (), dtype=meta and meta.dtype, device=device)
+            for meta, shape in zip(metas, shapes, strict=True)
+        ]
+        local = [zero.expand(shape) for zero, shape in zip(zeros, shapes, strict=True)]
+        tried = with_operands(question, local)
+        try:
+            tried.rule_op(*tried.args, **tried.kwargs)
+        except NotImplementedError:  # no kernel for the device
+            return None
+        except Exception as error:  # whatever an op raises of itself
+            return None if "not implemented for" in str(error) else error
+    return None
+
+
+def _gathered(question: Question, choice: Choice, raised: Exception) -> Question:
+    """The question with operands replicated on the mesh dims that shard what some rank has nothing
+    of; all of them on all, if that leaves it as it is.
+
+    Raises:
+        ShardpropError: torch's dispatcher does not move such an operand, or all are replicated.
+    """
+    specs = question.operands
+    empty = [
+        _emptied_dims(spec.shape, layout, choice.mesh.shape)
+        for spec, layout in zip(specs, _layouts(question, choice), strict=True)
+    ]
+    if not any(map(_is_sharded, specs, empty)):
+        empty = [{*range(spec.ndim)} for spec in specs]
+    gathered = [*map(_replicated, specs, empty)]
+    moved = [at for at, spec in enumerate(specs) if gathered[at] is not spec]
+    staying = staying_operands(question)
+    unmovable = next((at for at in moved if at in staying), None if moved else 0)
+    if unmovable is not None:
+        raise _refusal(question, choice, unmovable, raised)
+    return with_operands(question, gathered)
+
+
+def _emptied_dims(shape: Shape, layout: Placements, mesh_sizes: Sequence[int]) -> set[int]:
+    """Tensor dims of which some rank has nothing."""
+    held = [local for (local,) in shapes_held([shape], [layout], mesh_sizes)]
+    return {dim for dim, size in enumerate(shape) if size and any(not x[dim] for x in held)}
+
+
+def _is_sharded(spec: DTensorSpec, dims: Container[int]) -> bool:
+    return any(is_shard(p) and p.dim in dims for p in spec.placements)  # type: ignore[attr-defined]
+
+
+def _replicated(spec: DTensorSpec, dims: Container[int]) -> DTensorSpec:
+    """The spec without shards of some dims."""
+    if not _is_sharded(spec, dims):
+        return spec
+    placements = tuple(
+        REPLICATE if is_shard(p) and p.dim in dims else p  # type: ignore[attr-defined]
+        for p in spec.placements
+    )
+    is_order = bool(spec.use_strided_shard_as_shard_order)
+    return make_spec(spec.mesh, placements, spec.tensor_meta, is_order)
+
+
+def _refusal(question: Question, choice: Choice, operand: int, raised: Exception) -> ShardpropError:
+    spec = question.operands[operand]
+    layout = _layouts(question, choice)[operand]
+    words = str(raised).strip().partition("\n")[0]
+    return ShardpropError(
+        f"{question.op}, operand {operand}: Expected shards of {tuple(spec.shape)} that leave each "
+        f"rank something, got {layout} on a mesh of {tuple(choice.mesh.shape)}: "
+        f"{_ranks_without(spec, layout)} would raise ({words}) while the others wait. "
+        "Redistribute the operand before, to shards of another dim or to Replicate."
+    )
+
+
+def _ranks_without(spec: DTensorSpec, layout: Placements) -> str:
+    """The ranks that have nothing of an operand, in words."""
+    sizes = spec.mesh.shape
+    places = itertools.product(*map(range, sizes))
+    ranks = []
+    for place, rank in zip(places, spec.mesh.mesh.flatten().tolist(), strict=True):
+        shape = [*spec.shape]
+        for placement, there, count in zip(layout, place, sizes, strict=True):
+            if is_shard(placement):
+                dim: int = placement.dim  # type: ignore[attr-defined]
+                shape[dim] = _torch.local_size(placement, shape[dim], count, there)
+        if 0 in shape:
+            ranks.append(rank)
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+
+
+def _priced(question: Question, choice: Choice, chooser: Chooser) -> Choice:
+    """The choice with what it costs to move the operands from where they are."""
+    operands = question.operands[: question.positional]
+    with chooser.one_decision():
+        costs = [
+            0.0
+            if tuple(spec.placements) == tuple(wanted)
+            else chooser.cost(
+                spec, make_spec(spec.mesh, wanted, spec.tensor_meta, choice.strided_is_order)
+            )
+            for spec, wanted in zip(operands, choice.operands, strict=False)
+        ]
+    return choice._replace(operand_costs=costs, cost=sum(costs))
