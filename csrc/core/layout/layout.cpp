@@ -192,6 +192,22 @@ bool leaves_empty(const Layout& layout, const Mesh& mesh, int tensor_dim, std::i
   return false;
 }
 
+bool may_leave_empty(const Mesh& mesh, std::int64_t size) {
+  std::int64_t ranks = 1;
+  for (int m = 0; m < mesh.ndim; ++m) ranks *= mesh.size[m];
+  // The last of so many chunks of ceil(size / ranks) is empty at most up to this size.
+  if (size % ranks == 0 || size > (ranks - 1) * (ranks - 1)) return false;
+  for (unsigned chosen = 1; chosen < 1u << mesh.ndim; ++chosen) {
+    Layout layout;
+    layout.ndim = mesh.ndim;
+    for (int m = 0; m < mesh.ndim; ++m) {
+      if ((chosen >> m & 1u) != 0) layout.placements[m] = shard(0);
+    }
+    if (num_shards(layout, mesh) <= size && leaves_empty(layout, mesh, 0, size)) return true;
+  }
+  return false;
+}
+
 std::string to_string(const Layout& layout) {
   const bool show_order = layout.ordered && !has_default_order(layout);
   std::string text;

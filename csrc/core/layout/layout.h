@@ -66,6 +66,10 @@ struct Layout {
 [[nodiscard]] bool leaves_empty(const Layout& layout, const Mesh& mesh, int tensor_dim,
                                 std::int64_t size);
 
+// Would plain shards of a dim of `size` over some of the mesh dims, at most as many as it has
+// elements, leave a rank nothing?
+[[nodiscard]] bool may_leave_empty(const Mesh& mesh, std::int64_t size);
+
 // "S(0)[1] R S(0)[0]": positions are shown only where the order is not the default one.
 [[nodiscard]] std::string to_string(const Layout& layout);
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from torch.distributed.tensor import _dispatch
 
-from .handlers import MOVING_AS_DECIDED, MOVING_NOTHING, WITHOUT_EMPTY_SHARDS
+from .handlers import GATHERING_FIRST, MOVING_AS_DECIDED, MOVING_NOTHING
 from .types import DTensor, OpOverload
 
 # The handlers that ask the propagator and do something more around it.
 _ASKING_HANDLERS = frozenset(
-    [_dispatch.argminmax_handler, WITHOUT_EMPTY_SHARDS, *MOVING_NOTHING.values(), MOVING_AS_DECIDED]  # type: ignore[attr-defined]
+    [_dispatch.argminmax_handler, GATHERING_FIRST, *MOVING_NOTHING.values(), MOVING_AS_DECIDED]  # type: ignore[attr-defined]
 )
 ASKING_CODES = frozenset(handler.__code__ for handler in _ASKING_HANDLERS)
 

@@ -60,24 +60,24 @@ def _convolution(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, o
 
 
 def _argminmax(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
-    """torch's handler, which reduces what each rank holds, given an operand of which each holds
-    something."""
-    operand: DTensor = args[0]
-    if not _has_empty_shard(operand._spec):
+    """torch's handler, given the whole operand where it gets shards wrong."""
+    fault = _fault_of(op_call, args)
+    if fault is None:
         return _ARGMINMAX(op_call, args, kwargs)
+    operand: DTensor = args[0]
     placements = [Replicate() if is_shard(p) else p for p in operand.placements]
-    with _noted(op_call):
+    with _noted(fault):
         gathered = operand.redistribute(placements=placements)
         return _ARGMINMAX(op_call, (gathered, *args[1:]), kwargs)
 
 
 def _meant(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     """The op that is meant."""
-    with _noted(op_call):
+    with _noted(_fault_of(op_call, args) or ""):
         return MEANT[op_call](*args, **kwargs)
 
 
-MOVING_AS_DECIDED, WITHOUT_EMPTY_SHARDS = _convolution, _argminmax
+MOVING_AS_DECIDED, GATHERING_FIRST = _convolution, _argminmax
 
 # Per op what torch has, and what stands in its place.
 _REPLACED: Mapping[OpOverload, tuple[Handler | None, Handler]] = {
@@ -87,13 +87,13 @@ _REPLACED: Mapping[OpOverload, tuple[Handler | None, Handler]] = {
 }
 
 
-def _none_is_empty(_: Any) -> bool:
-    return False
+def _none(_: OpOverload, __: tuple[Any, ...]) -> str | None:
+    return None
 
 
 # As the last `put_handlers_right` gave them.
-_noted: Callable[[OpOverload], AbstractContextManager[object]] = nullcontext
-_has_empty_shard: Callable[[Any], bool] = _none_is_empty
+_noted: Callable[[str], AbstractContextManager[object]] = nullcontext
+_fault_of: Callable[[OpOverload, tuple[Any, ...]], str | None] = _none
 
 
 def _handlers() -> dict[OpOverload, Handler]:
@@ -101,18 +101,18 @@ def _handlers() -> dict[OpOverload, Handler]:
 
 
 def put_handlers_right(
-    noted: Callable[[OpOverload], AbstractContextManager[object]],
-    has_empty_shard: Callable[[Any], bool],
+    noted: Callable[[str], AbstractContextManager[object]],
+    fault_of: Callable[[OpOverload, tuple[Any, ...]], str | None],
 ) -> None:
-    """Have the operands of convolutions moved as decided, what `argmin` and `argmax` cannot work on
+    """Have the operands of convolutions moved as decided, what `argmin` and `argmax` get wrong
     gathered, and ops run that torch's dispatcher takes for in-place ones.
 
     Args:
-        noted: Entered around what a handler does otherwise than torch, with the op.
-        has_empty_shard: Does a spec leave some rank nothing?
+        noted: Entered around what a handler does otherwise than torch, with the fault.
+        fault_of: The fault that torch's handling of a call has; None if it has none.
     """
-    global _noted, _has_empty_shard
-    _noted, _has_empty_shard = noted, has_empty_shard
+    global _noted, _fault_of
+    _noted, _fault_of = noted, fault_of
     handlers = _handlers()
     for op, (torchs, ours) in _REPLACED.items():
         if handlers.get(op) is torchs:  # else the program has put its own there

@@ -12,6 +12,7 @@ from .convolution_handler import CONVOLUTION_HANDLER
 from .correction import CallCorrection, Correction
 from .empty_shards import EMPTY_SHARDS
 from .factory_of_pending import FACTORY_OF_PENDING
+from .first_of_equals import FIRST_OF_EQUALS
 from .identity_on_all import IDENTITY_ON_ALL
 from .indexed_by_another_size import INDEXED_BY_ANOTHER_SIZE
 from .joined_bools import JOINED_BOOLS
@@ -47,6 +48,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     JOINED_BOOLS,
     CONVOLUTION_HANDLER,
     NAMED_AS_IN_PLACE,
+    FIRST_OF_EQUALS,
     EMPTY_SHARDS,
     UNEVEN_FLATTENED_GATHER,
     STRIDED_OUT_OF_ORDER,

@@ -50,7 +50,7 @@ def rule_for_all_ranks(schema: OpSchema, rule: Rule, chooser: Chooser) -> Rule |
 
     None where they would not. So it is, too, where the rule declines or raises: it will again.
     """
-    if not _core.has_empty_shard(schema.args_schema, core_mesh) or _takes_anything(schema):
+    if not _core.has_empty_shard(schema.args_schema, core_mesh, True) or _takes_anything(schema):
         return None
     try:
         are_fit = all(

@@ -8,9 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from .. import _torch, metadata
-from .._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding, has_strided
-from ..corrections.empty_shards import EMPTY_SHARDS
-from ..corrections.named_as_in_place import NAMED_AS_IN_PLACE
+from .._torch import DTensorSpec, OpSchema, OutputSharding, has_strided
 from ..errors import ShardpropError
 from ..redistribution.torch_plans import TorchPlanner
 from ..rules.families.views import forget_dim_maps
@@ -21,7 +19,7 @@ from ..support.folder import without_own_frames
 from ..support.stats import Recorder, Stats, ThreadCounts
 from . import logs
 from .decision import DECLINED, decide, decide_by_torch, left_to_torch, read_out
-from .empty_shards import has_empty_shard
+from .handler_faults import fault_of_handler
 from .hook import install, uninstall
 from .observers import is_watched, observed
 from .policy import Policy, TorchPolicy
@@ -127,9 +125,8 @@ def _propagate(schema: OpSchema) -> OutputSharding:
             raise
         else:
             counts.decided(_strided_operands(schema))
-            fault = counts.handler_correction if found.correction is None else found.correction.name
-            if fault is not None:
-                counts.corrected(fault)
+            if found.correction is not None:
+                counts.corrected(found.correction.name)
             return answer
         # No longer in the handler: what is raised from here on has no error of ours before it.
         left = left_to_torch(schema, found, declined, terms.strict)
@@ -162,11 +159,10 @@ def _decide_by_torch(
 
 
 @contextmanager
-def _noted(op: OpOverload) -> Iterator[None]:
-    """Decisions of this thread in the block are part of what a handler of `op` puts right."""
+def _noted(fault: str) -> Iterator[None]:
+    """Decisions of this thread in the block are part of what a handler puts right."""
     counts = _recorder.mine()
-    fault = NAMED_AS_IN_PLACE if op in _torch.MEANT else EMPTY_SHARDS
-    counts.handler_correction = fault.name
+    counts.handler_corrects(fault)
     try:
         yield
     finally:
@@ -241,7 +237,7 @@ def _install(terms: Terms) -> None:
         _terms.change_to(terms)
         install(propagate_sharding)
         if terms.policy.corrects:
-            _torch.put_handlers_right(_noted, has_empty_shard)
+            _torch.put_handlers_right(_noted, fault_of_handler)
         else:
             _torch.put_handlers_back()
         _enabled = True

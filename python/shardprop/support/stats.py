@@ -40,8 +40,9 @@ class Stats:
         strided_fallbacks: Those of them in `fallbacks`.
         seconds: Time spent in propagation, nested calls counted once.
         price_fallbacks: Prices and plans that went to torch's planner, by reason.
-        corrections: Decisions of `decisions`, and redistributions, that put right what torch alone
-            may get wrong, by the name of the fault (docs/corrections.md).
+        corrections: Decisions of `decisions`, redistributions and calls of ops with a handler that
+            put right what torch alone may get wrong, by the name of the fault
+            (docs/corrections.md).
         policy_fallbacks: Decisions, prices and plans that policy ``optimal`` left to policy
             ``torch``, by reason.
         caches: What each cache holds, by its name; all are bounded.
@@ -192,12 +193,19 @@ class ThreadCounts:
         if self._depth == 1:
             self.decisions += 1
             self.strided += strided
+            self.correction = self.handler_correction
 
     def corrected(self, fault: str) -> None:
         """The decision puts right what torch alone may get wrong."""
         if self._depth == 1:
             self.corrections[fault] += 1
             self.correction = fault
+
+    def handler_corrects(self, fault: str) -> None:
+        """A handler of an op puts right what torch's dispatcher gets wrong: so do the decisions
+        that it asks for."""
+        self.corrections[fault] += 1
+        self.handler_correction = fault
 
     def left_to_torch(self, reason: str, strided: int) -> None:
         """torch's own function decided an op that has no rule."""

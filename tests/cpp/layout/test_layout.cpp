@@ -80,8 +80,10 @@ TEST(a_strided_shard_takes_its_piece_of_each_block) {
 
 TEST(a_rank_with_nothing_of_a_dim_is_found) {
   const std::vector<std::vector<Placement>> layouts = {
-      {shard(0), shard(0), replicate()},          {shard(0), shard(1), shard(0)},
-      {replicate(), shard(0), strided_shard(0, 2)}, {strided_shard(0, 3), shard(0), shard(0)},
+      {shard(0), shard(0), replicate()},
+      {shard(0), shard(1), shard(0)},
+      {replicate(), shard(0), strided_shard(0, 2)},
+      {strided_shard(0, 3), shard(0), shard(0)},
   };
   const Mesh mesh = mesh_of({2, 3, 2});
   for (const auto& placements : layouts) {
@@ -99,6 +101,21 @@ TEST(a_rank_with_nothing_of_a_dim_is_found) {
       CHECK_EQ(leaves_empty(layout_of(placements), mesh, 0, size), size > 0 && some_has_none);
     }
   }
+}
+
+TEST(sizes_that_may_leave_a_rank_nothing_are_found) {
+  const Mesh mesh = mesh_of({2, 3});
+  for (std::int64_t size = 0; size < 60; ++size) {
+    bool expected = false;
+    for (const auto& placements : std::vector<std::vector<Placement>>{
+             {shard(0), replicate()}, {replicate(), shard(0)}, {shard(0), shard(0)}}) {
+      const Layout layout = layout_of(placements);
+      expected |= num_shards(layout, mesh) <= size && leaves_empty(layout, mesh, 0, size);
+    }
+    CHECK_EQ(may_leave_empty(mesh, size), expected);
+  }
+  CHECK(may_leave_empty(mesh_of({4}), 5));
+  CHECK(!may_leave_empty(mesh_of({4}), 3));
 }
 
 TEST(meshes_of_no_size_are_refused) {
