@@ -1,54 +1,99 @@
 // What is asked of the layouts of operands alone.
 #include <pybind11/pybind11.h>
 
+#include <cstdint>
+
 #include "decode.h"
 #include "register.h"
 
 namespace shardprop::bindings {
 namespace {
 
+py::object attribute(py::handle object, PyObject* name) {
+  PyObject* value = PyObject_GetAttr(object.ptr(), name);
+  if (value == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(value);
+}
+
+// The mesh that was asked for last in this thread: to ask Python takes as long as all the rest.
+struct LastMesh {
+  PyObject* reference = nullptr;  // weak; owned, and left behind where a thread ends
+  Mesh mesh;
+  std::int64_t ranks = 1;
+
+  void look_up(py::handle wanted, py::handle mesh_of) {
+    if (reference != nullptr && PyWeakref_GetObject(reference) == wanted.ptr()) return;
+    const py::object bound = mesh_of(wanted);
+    PyObject* found = PyWeakref_NewRef(wanted.ptr(), nullptr);
+    if (found == nullptr) throw py::error_already_set();
+    Py_XDECREF(reference);
+    reference = found;
+    mesh = bound.cast<const BoundMesh&>().mesh;
+    ranks = 1;
+    for (int m = 0; m < mesh.ndim; ++m) ranks *= mesh.size[m];
+  }
+};
+
 // What one call's operands say.
 class EmptyShards {
  public:
-  explicit EmptyShards(py::handle mesh_of) : mesh_of_(mesh_of) {}
+  EmptyShards(py::handle mesh_of, bool or_may) : mesh_of_(mesh_of), or_may_(or_may) {}
 
-  void add(py::handle item) {
+  [[nodiscard]] bool among(py::handle item) {
     PyObject* object = item.ptr();
     if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == environment().spec_type.ptr()) {
-      add_spec(item);
-    } else if (PyList_Check(object) || PyTuple_Check(object)) {
-      for (const py::handle each : item) add(each);
+      return !leaves_something(item) && of(item);
     }
+    if (!PyList_Check(object) && !PyTuple_Check(object)) return false;
+    for (const py::handle each : item) {
+      if (among(each)) return true;
+    }
+    return false;
   }
-
-  [[nodiscard]] bool there_are() const { return there_are_; }
-  // Or may some come to be, of an operand that is moved since one is not replicated?
-  [[nodiscard]] bool may_come() const { return may_move_ && may_come_; }
 
  private:
-  void add_spec(py::handle object) {
-    const DecodedSpec spec = decoder_.spec(object);
-    const py::object bound = mesh_of_(spec.mesh);
-    const Mesh& mesh = bound.cast<const BoundMesh&>().mesh;
-    may_move_ |= !all_replicate(spec.layout);
-    int dim = 0;
-    for (const std::int64_t size : spec.info.shape) {
-      there_are_ |= leaves_empty(spec.layout, mesh, dim++, size);
-      may_come_ |= may_leave_empty(mesh, size);
+  // A glance at the sizes, which mostly tells that each way to shard them leaves all something.
+  bool leaves_something(py::handle spec) {
+    static PyObject *const mesh = PyUnicode_InternFromString("mesh"),
+                           *const tensor_meta = PyUnicode_InternFromString("tensor_meta");
+    last_.look_up(attribute(spec, mesh), mesh_of_);
+    const py::object meta = attribute(spec, tensor_meta);
+    if (!PyTuple_Check(meta.ptr()) || PyTuple_GET_SIZE(meta.ptr()) == 0) return false;
+    PyObject* shape = PyTuple_GET_ITEM(meta.ptr(), 0);
+    if (!PyTuple_Check(shape)) return false;
+    const std::int64_t ranks = last_.ranks;
+    for (Py_ssize_t d = 0; d < PyTuple_GET_SIZE(shape); ++d) {
+      PyObject* object = PyTuple_GET_ITEM(shape, d);
+      if (!PyLong_CheckExact(object)) return false;
+      const long long size = PyLong_AsLongLong(object);
+      // So many chunks of ceil(size / ranks) are all of something, and so are fewer.
+      if (size <= (ranks - 1) * (ranks - 1) && size % ranks != 0) return false;
     }
+    return true;
   }
 
+  bool of(py::handle object) {
+    const DecodedSpec spec = decoder_.spec(object);
+    int dim = 0;
+    for (const std::int64_t size : spec.info.shape) {
+      if (leaves_empty(spec.layout, last_.mesh, dim++, size)) return true;
+      if (or_may_ && may_leave_empty(last_.mesh, size)) return true;
+    }
+    return false;
+  }
+
+  static thread_local LastMesh last_;
   py::handle mesh_of_;
+  bool or_may_;
   Decoder decoder_;
-  bool there_are_ = false, may_come_ = false, may_move_ = false;
 };
+
+thread_local LastMesh EmptyShards::last_;
 
 // False, too, of what the core does not model.
 bool has_empty_shard(const py::tuple& args, py::handle mesh_of, bool or_may) {
   try {
-    EmptyShards found(mesh_of);
-    found.add(args);
-    return found.there_are() || (or_may && found.may_come());
+    return EmptyShards(mesh_of, or_may).among(args);
   } catch (const Unsupported&) {
     return false;
   }

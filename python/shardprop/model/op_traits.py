@@ -32,6 +32,8 @@ class OpTraits:
         rewrites: How it does that.
         mutates: It writes into an argument, or resizes it, says its schema.
         written: Positions of the positional arguments that it writes into.
+        minds_empty: It may raise on tensors without elements, and can be tried on them: no
+            elementwise op, none that draws random numbers or takes sizes.
     """
 
     op: OpOverload
@@ -49,6 +51,7 @@ class OpTraits:
     rewrites: ArgumentRewrites
     mutates: bool
     written: tuple[int, ...]
+    minds_empty: bool
 
     @property
     def returns_tuple(self) -> bool:
@@ -88,7 +91,11 @@ _OF_LISTS = ("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")
 def _read(op: OpOverload) -> OpTraits:
     schema = _torch.function_schema(op)
     rewrites = _torch.argument_rewrites(op)
+    rewrites_arguments = any(each is not None for each in rewrites)
     name: str = op.name()  # type: ignore[no-untyped-call]
+    is_list_op = name.startswith(_OF_LISTS) and any(
+        "List[Tensor]" in str(a.type) for a in schema.arguments
+    )
     return OpTraits(
         op=op,
         in_place=name.split("::")[1].split(".")[0].endswith("_"),
@@ -98,13 +105,20 @@ def _read(op: OpOverload) -> OpTraits:
         any_list_return=any(isinstance(r.type, torch.ListType) for r in schema.returns),
         arguments=tuple(a.name for a in schema.arguments),
         out_arguments=tuple(a.name for a in schema.arguments if a.is_out),
-        is_list_op=name.startswith(_OF_LISTS)
-        and any("List[Tensor]" in str(a.type) for a in schema.arguments),
+        is_list_op=is_list_op,
         takes_tensors=any("Tensor" in str(a.type) for a in schema.arguments),
-        rewrites_arguments=any(each is not None for each in rewrites),
+        rewrites_arguments=rewrites_arguments,
         rewrites=rewrites,
         mutates=schema.is_mutable,
         written=tuple(i for i, a in enumerate(schema.arguments) if _is_written(a)),
+        minds_empty=not rewrites_arguments and _minds_empty(op, is_list_op and schema.is_mutable),
+    )
+
+
+def _minds_empty(op: OpOverload, is_written_list: bool) -> bool:
+    tags = {*op.tags, *_torch.elementwise_overload(op).tags}
+    return not is_written_list and tags.isdisjoint(
+        (torch.Tag.pointwise, torch.Tag.nondeterministic_seeded)
     )
 
 

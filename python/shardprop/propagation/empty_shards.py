@@ -50,8 +50,6 @@ def rule_for_all_ranks(schema: OpSchema, rule: Rule, chooser: Chooser) -> Rule |
 
     None where they would not. So it is, too, where the rule declines or raises: it will again.
     """
-    if not _core.has_empty_shard(schema.args_schema, core_mesh, True) or _takes_anything(schema):
-        return None
     try:
         are_fit = all(
             _error_on_some(question, rule.choose(question, chooser)) is None
@@ -60,15 +58,6 @@ def rule_for_all_ranks(schema: OpSchema, rule: Rule, chooser: Chooser) -> Rule |
     except Exception:
         return None
     return None if are_fit else _ForAllRanks(rule, chooser)
-
-
-def _takes_anything(schema: OpSchema) -> bool:
-    """Is it known not to mind empty shards, or cannot it be tried?"""
-    op, traits = schema.op, traits_of(schema.op)
-    if traits.is_list_op:
-        return traits.mutates or torch.Tag.pointwise in _torch.elementwise_overload(op).tags
-    untried = {torch.Tag.pointwise, torch.Tag.nondeterministic_seeded}
-    return traits.rewrites_arguments or not untried.isdisjoint(op.tags)
 
 
 class _ForAllRanks(Rule):

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from .. import _torch
+from .. import _core, _torch
 from .._torch import OpOverload, OpSchema
 from ..corrections.by_op import corrections_of
 from ..corrections.correction import CallCorrection, Correction
 from ..corrections.empty_shards import EMPTY_SHARDS
 from ..corrections.local_sizes import LOCAL_SIZES
+from ..model.mesh import core_mesh
+from ..model.op_traits import traits_of
 from ..rules import torch_registry
 from ..rules.own import own_rule
 from ..rules.places import function_place
@@ -64,6 +66,7 @@ class Route:
         declined: Why torch decides though there is a rule, or a decomposition.
         corrections: Those of the op, each for some of its calls.
         correction: The fault that torch's own decision of this call has, or may have.
+        minds_empty: May it raise where a rank holds nothing of an operand?
     """
 
     op: OpOverload
@@ -74,6 +77,7 @@ class Route:
     declined: str | None = None
     corrections: tuple[CallCorrection, ...] = ()
     correction: Correction | None = None
+    minds_empty: bool = False
 
     @property
     def reason(self) -> str:
@@ -187,17 +191,20 @@ def _found(op: OpOverload, single_dim: Any) -> Route:
         return Route(op, Who.HANDLER, handler=handler)
     if torch_registry.is_read_out(op):
         return Route(op, Who.READ_OUT)
+    minds_empty = traits_of(op).minds_empty
     if single_dim is not None:
         rule = rule_of_entry(single_dim)
         is_torchs = rule.origin is Origin.TORCH
         in_rows = tuple(each for each in corrections_of(op) if op in each.in_rows and is_torchs)
-        return Route(op, Who.CORE, rule, corrections=in_rows)
+        return Route(op, Who.CORE, rule, corrections=in_rows, minds_empty=minds_empty)
     own = own_rule(op) if torch_registry.has_own_full_mesh_strategy(op) else None
     if own is not None:
-        return Route(op, Who.CORE, own, corrections=corrections_of(op))
+        known = corrections_of(op)
+        return Route(op, Who.CORE, own, corrections=known, minds_empty=minds_empty)
     way = torch_registry.torchs_way(op)
     comes_apart = way is TorchsWay.DECOMPOSITION and _torch.known_decomposition(op) is not None
-    return Route(op, Who.DECOMPOSITION if comes_apart else Who.TORCH, way=way)
+    who = Who.DECOMPOSITION if comes_apart else Who.TORCH
+    return Route(op, who, way=way, minds_empty=minds_empty)
 
 
 def is_needless(correction: Correction) -> bool:
@@ -215,7 +222,9 @@ decomposer = Decomposer()
 def route(schema: OpSchema, chooser: Chooser) -> Route:
     """The route of an op that is run with these arguments, under a policy."""
     found = route_by_arguments(schema, chooser)
-    if found.rule is None or not chooser.corrects:
+    if found.rule is None or not found.minds_empty or not chooser.corrects:
+        return found
+    if not _core.has_empty_shard(schema.args_schema, core_mesh, True):
         return found
     rule = rule_for_all_ranks(schema, found.rule, chooser)
     return found if rule is None else replace(found, rule=rule, correction=EMPTY_SHARDS)
