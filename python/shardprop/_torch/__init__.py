@@ -60,7 +60,12 @@ from .flattened import (
     groups_to_flatten,
 )
 from .generations import before_clearing, forget_decisions, forget_own_decisions, is_in_op
-from .handlers import MEANT, put_handlers_back, put_handlers_right
+from .handlers import (
+    ARGMAX_MOVES_NOTHING,
+    MEANT,
+    put_handlers_back,
+    put_handlers_right,
+)
 from .mesh import (
     coordinate_in,
     coordinate_on,

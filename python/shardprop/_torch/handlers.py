@@ -10,7 +10,7 @@ import torch
 from torch.distributed.tensor import _dispatch, _tp_conv
 
 from .placements import is_shard
-from .types import DTensor, OpOverload, Replicate
+from .types import DTensor, OpOverload, Placement, Replicate
 
 aten = torch.ops.aten
 
@@ -38,37 +38,64 @@ MEANT: Mapping[OpOverload, OpOverload] = {
     aten.__xor__.Tensor: aten.bitwise_xor.Tensor,
 }
 
+# What the fault is called that the handler of these ops has in common with those of convolutions.
+ARGMAX_MOVES_NOTHING = "argmax that moves nothing"
 _ARGMINMAX: Handler = _dispatch.argminmax_handler  # type: ignore[attr-defined]
+
+
+def _decided(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    """The decision of a call."""
+    dispatcher = DTensor._op_dispatcher
+    asked = dispatcher.unwrap_to_op_info(op_call, args, kwargs)
+    dispatcher.sharding_propagator.propagate(asked)
+    return asked.output_sharding
+
+
+def _moved(args: tuple[Any, ...], decision: Any) -> tuple[Any, ...]:
+    """The arguments of a call, with operands where its decision wants them."""
+    if decision is None or decision.redistribute_schema is None:
+        return args
+    return tuple(
+        arg.redistribute(placements=to.placements) if isinstance(arg, DTensor) else arg
+        for arg, to in zip(args, decision.redistribute_schema.args_schema, strict=True)
+    )
 
 
 def _convolution(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     """torch's handler, given operands where the decision wants them."""
-    dispatcher = DTensor._op_dispatcher
     if op_call is aten.convolution_backward.default:
         # torch's handler does this before it asks.
         args = (args[0].redistribute(args[1].device_mesh, args[1].placements), *args[1:])
-    asked = dispatcher.unwrap_to_op_info(op_call, args, kwargs)
-    dispatcher.sharding_propagator.propagate(asked)
-    sharding = asked.output_sharding
-    if sharding is not None and sharding.redistribute_schema is not None:
-        wanted: tuple[Any, ...] = sharding.redistribute_schema.args_schema
-        args = tuple(
-            arg.redistribute(placements=to.placements) if isinstance(arg, DTensor) else arg
-            for arg, to in zip(args, wanted, strict=True)
-        )
-    return MOVING_NOTHING[op_call](op_call, args, kwargs)
+    moved = _moved(args, _decided(op_call, args, kwargs))
+    return MOVING_NOTHING[op_call](op_call, moved, kwargs)
 
 
 def _argminmax(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
-    """torch's handler, given the whole operand where it gets shards wrong."""
-    fault = _fault_of(op_call, args)
-    if fault is None:
-        return _ARGMINMAX(op_call, args, kwargs)
+    """torch's handler, given the whole operand where it gets shards wrong, and one that is placed
+    as decided where the output is to be placed otherwise than the handler leaves it."""
     operand: DTensor = args[0]
-    placements = [Replicate() if is_shard(p) else p for p in operand.placements]
-    with _noted(fault):
-        gathered = operand.redistribute(placements=placements)
-        return _ARGMINMAX(op_call, (gathered, *args[1:]), kwargs)
+    reduced = [_is_reduced(p, operand.ndim, *args[1:2]) for p in operand.placements]
+    if not any(reduced):
+        return _ARGMINMAX(op_call, args, kwargs)
+    fault = _fault_of(op_call, args)
+    if fault is not None:
+        whole = [Replicate() if is_shard(p) else p for p in operand.placements]
+        with _noted(fault):
+            gathered = operand.redistribute(placements=whole)
+            return _ARGMINMAX(op_call, (gathered, *args[1:]), kwargs)
+    decision = _decided(op_call, args, kwargs)
+    kept = zip(operand.placements, reduced, decision.output_spec.placements, strict=True)
+    if all(is_shard(p) is (is_shard(given) and not gone) for given, gone, p in kept):
+        return _ARGMINMAX(op_call, args, kwargs)
+    with _noted(ARGMAX_MOVES_NOTHING):
+        return _ARGMINMAX(op_call, _moved(args, decision), kwargs)
+
+
+def _is_reduced(placement: Placement, ndim: int, dim: int | None = None) -> bool:
+    """Is it a shard of a dim that is reduced (None: all are)?"""
+    if not is_shard(placement):
+        return False
+    return dim is None or placement.dim == dim % ndim  # type: ignore[attr-defined]
 
 
 def _meant(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._torch import OpOverload
+from .argmax_handler import ARGMAX_HANDLER
 from .average_of_integers import AVERAGE_OF_INTEGERS
 from .backward_from_the_end import BACKWARD_FROM_THE_END
 from .bits_of_another_dtype import BITS_OF_ANOTHER_DTYPE
@@ -48,6 +49,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     JOINED_BOOLS,
     CONVOLUTION_HANDLER,
     NAMED_AS_IN_PLACE,
+    ARGMAX_HANDLER,
     FIRST_OF_EQUALS,
     EMPTY_SHARDS,
     UNEVEN_FLATTENED_GATHER,

@@ -1,4 +1,4 @@
-"""The index that argmin and argmax give, where several elements are equal."""
+"""argmin and argmax: the first of equal elements, and where the result is."""
 
 from __future__ import annotations
 
@@ -70,3 +70,13 @@ def test_operands_whose_ranks_are_in_order_stay(mesh_of: MeshOf) -> None:
         assert FIRST_OF_EQUALS.name not in counters().corrections
         assert is_right(mesh, (S(1), S(1)), 1)
         assert counters().corrections[FIRST_OF_EQUALS.name] == 8
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4,)], ids=str)
+def test_results_are_placed_as_they_are_said_to_be(shape: tuple[int, ...], mesh_of: MeshOf) -> None:
+    """torch 2.15 decides to shard another dim, and reduces what each rank holds all the same."""
+    mesh = mesh_of(*shape)
+    with shardprop.enabled():
+        for placements in itertools.product((R, S(0), S(1), S(2)), repeat=len(shape)):
+            for dim in (0, 1, 2):
+                assert is_right(mesh, placements, dim), (placements, dim)
