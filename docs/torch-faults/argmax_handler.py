@@ -18,7 +18,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
 mesh = dist.init_device_mesh("cpu", (2, 2))
 
-x = torch.arange(20).reshape(4, 5) * 7 % 20
+x = torch.arange(48).reshape(4, 3, 4) * 7 % 48
 right = x.argmax(0)
 
 with LocalTensorMode(4):
