@@ -11,6 +11,7 @@ from .complex_as_real import COMPLEX_AS_REAL
 from .conversion_of_pending import CONVERSION_OF_PENDING
 from .convolution_handler import CONVOLUTION_HANDLER
 from .correction import CallCorrection, Correction
+from .embedding_by_frequency import EMBEDDING_BY_FREQUENCY
 from .empty_shards import EMPTY_SHARDS
 from .factory_of_pending import FACTORY_OF_PENDING
 from .first_of_equals import FIRST_OF_EQUALS
@@ -45,6 +46,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     COMPLEX_AS_REAL,
     AVERAGE_OF_INTEGERS,
     WEIGHTED_MEAN,
+    EMBEDDING_BY_FREQUENCY,
     INDEXED_BY_ANOTHER_SIZE,
     JOINED_BOOLS,
     CONVOLUTION_HANDLER,

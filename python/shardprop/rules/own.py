@@ -10,6 +10,7 @@ from .families import (
     attention,
     bits,
     concatenation,
+    embedding,
     indexing,
     layouts,
     losses,
@@ -41,6 +42,7 @@ class Family(NamedTuple):
 
 
 FAMILIES = (
+    Family(embedding),
     Family(stacking),
     Family(views),
     Family(attention, until="2.15"),

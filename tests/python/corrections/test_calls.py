@@ -116,6 +116,18 @@ PAIRS = [
         (x(S(0)), x(S(0), shape=LINE, dtype=INT), x(R, shape=(6,)), 2, -100),
     ),
     Pair(
+        "embedding's gradient",
+        aten.embedding_dense_backward.default,
+        (x(S(0), shape=(4, 6)), x(S(0), shape=(4,), dtype=INT), 8, -1, True),
+        (x(S(0), shape=(4, 6)), x(S(0), shape=(4,), dtype=INT), 8, -1, False),
+    ),
+    Pair(
+        "embedding's gradient",
+        aten.embedding_dense_backward.default,
+        (x(S(0), shape=(4, 6)), x(R, shape=(4,), dtype=INT), 8, -1, True),
+        (x(S(1), shape=(4, 6)), x(R, shape=(4,), dtype=INT), 8, -1, True),
+    ),
+    Pair(
         "shards of an index",
         aten.gather.default,
         (x(S(0)), 1, x(S(0), shape=(4, 6), dtype=INT)),
