@@ -13,6 +13,7 @@ from .convolution_handler import CONVOLUTION_HANDLER
 from .correction import CallCorrection, Correction
 from .embedding_by_frequency import EMBEDDING_BY_FREQUENCY
 from .empty_shards import EMPTY_SHARDS
+from .extremes_through_ops import EXTREMES_THROUGH_OPS
 from .factory_of_pending import FACTORY_OF_PENDING
 from .first_of_equals import FIRST_OF_EQUALS
 from .identity_on_all import IDENTITY_ON_ALL
@@ -46,6 +47,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     COMPLEX_AS_REAL,
     AVERAGE_OF_INTEGERS,
     WEIGHTED_MEAN,
+    EXTREMES_THROUGH_OPS,
     EMBEDDING_BY_FREQUENCY,
     INDEXED_BY_ANOTHER_SIZE,
     JOINED_BOOLS,

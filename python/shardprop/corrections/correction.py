@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .._torch import OpOverload, OpSchema
 
@@ -38,8 +39,11 @@ class CallCorrection(Correction):
         ops: The overloads.
         concerns: Can torch's own decision about this call be wrong?
         in_rows: Those of them whose single-dim rules, in a torch that has some, have the fault too.
+        keeps: Does a row of such a rule hold, for these arguments? None: a rule of ours stands in
+            its place, or nothing is to be left out.
     """
 
     ops: tuple[OpOverload, ...]
     concerns: Callable[[OpSchema], bool]
     in_rows: tuple[OpOverload, ...] = ()
+    keeps: Callable[[Sequence[Any], tuple[Any, ...]], bool] | None = None

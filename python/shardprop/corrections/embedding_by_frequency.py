@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 
-from .._torch import OpSchema
+from .._torch import OpSchema, is_shard
 from .correction import CallCorrection
 from .operands import argument, operands
 
@@ -23,6 +26,13 @@ def _concerns(schema: OpSchema) -> bool:
     )
 
 
+def _keeps(row: Sequence[Any], args: tuple[Any, ...]) -> bool:
+    """Each rank has to count all indices."""
+    _, grad, indices = row
+    is_of_all = not is_shard(grad) or grad.dim == len(args[0].shape) - 1
+    return bool(indices.is_replicate() and is_of_all)
+
+
 _OPS = (aten.embedding_dense_backward.default,)
 
 EMBEDDING_BY_FREQUENCY = CallCorrection(
@@ -35,4 +45,5 @@ EMBEDDING_BY_FREQUENCY = CallCorrection(
     "sharded.",
     ends="a rule of torch's own that looks at the argument.",
     in_rows=_OPS,
+    keeps=_keeps,
 )

@@ -16,6 +16,7 @@ from ..corrections.local_sizes import LOCAL_SIZES
 from ..model.mesh import core_mesh
 from ..model.op_traits import traits_of
 from ..rules import torch_registry
+from ..rules.kept_rows import KeptRows
 from ..rules.own import own_rule
 from ..rules.places import function_place
 from ..rules.rule import (
@@ -207,6 +208,22 @@ def _found(op: OpOverload, single_dim: Any) -> Route:
     return Route(op, who, way=way, minds_empty=minds_empty)
 
 
+# By the rule, which is held since torch may make an op another; a rule is known by its address.
+_without: dict[tuple[int, CallCorrection], tuple[Rule, KeptRows]] = {}
+
+
+def _rule_without(fault: CallCorrection, found: Route) -> Rule | None:
+    """The rule to ask in the place of one that has a fault."""
+    rule = found.rule
+    rows = None if rule is None else rule.as_rows
+    if fault.keeps is None or rows is None:
+        return own_rule(found.op) or rule
+    key = id(rows), fault
+    if key not in _without:
+        _without[key] = rows, KeptRows(rows, fault.keeps)
+    return _without[key][1]
+
+
 def is_needless(correction: Correction) -> bool:
     """Does the running torch not have this fault? So it is where the route of none of its ops asks
     about it: torch has single-dim rules for them, in which the fault is not."""
@@ -259,7 +276,7 @@ def _corrected(found: Route, schema: OpSchema, chooser: Chooser) -> Route:
     if fault is None or not (is_ours or chooser.corrects):
         return found
     if chooser.corrects:
-        return replace(found, rule=own_rule(schema.op) or found.rule, correction=fault)
+        return replace(found, rule=_rule_without(fault, found), correction=fault)
     why = f"corrections are off ({fault.name})"
     way = TorchsWay.FULL_MESH_STRATEGY
     return replace(found, who=Who.TORCH, rule=None, way=way, declined=why)

@@ -10,7 +10,6 @@ from .families import (
     attention,
     bits,
     concatenation,
-    embedding,
     indexing,
     layouts,
     losses,
@@ -42,7 +41,6 @@ class Family(NamedTuple):
 
 
 FAMILIES = (
-    Family(embedding),
     Family(stacking),
     Family(views),
     Family(attention, until="2.15"),

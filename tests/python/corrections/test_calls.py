@@ -116,6 +116,18 @@ PAIRS = [
         (x(S(0)), x(S(0), shape=LINE, dtype=INT), x(R, shape=(6,)), 2, -100),
     ),
     Pair(
+        "extremes through",
+        aten.threshold.default,
+        (x(Partial("max")), 0.5, 2.0),
+        (x(S(0)), 0.5, 2.0),
+    ),
+    Pair(
+        "extremes through",
+        aten._fft_c2c.default,
+        (x(Partial("min"), dtype=COMPLEX), [0], 0, True),
+        (x(SUM, dtype=COMPLEX), [0], 0, True),
+    ),
+    Pair(
         "embedding's gradient",
         aten.embedding_dense_backward.default,
         (x(S(0), shape=(4, 6)), x(S(0), shape=(4,), dtype=INT), 8, -1, True),

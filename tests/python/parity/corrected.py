@@ -32,14 +32,14 @@ def why_another(case: Case) -> str | None:
 
 
 # Cases are decisions; no redistribution is carried out.
-_OF_PLANS = (STRIDED_OUT_OF_ORDER, UNEVEN_FLATTENED_GATHER)
+_AROUND_DECISIONS = (STRIDED_OUT_OF_ORDER, UNEVEN_FLATTENED_GATHER)
 
 
 def is_due(correction: Correction, drawn: Mapping[str, int]) -> bool:
     """Were enough cases drawn, counted by op, that it must have changed a decision?"""
     if correction in _RARE:
         return False
-    if correction in _OF_PLANS:
+    if correction in _AROUND_DECISIONS:
         return False
     if not isinstance(correction, CallCorrection):
         return sum(drawn.values()) >= _WITHIN

@@ -13,7 +13,6 @@ from torch.distributed.tensor import DTensor, Partial
 import shardprop
 from shardprop import _core
 from shardprop._torch import IS_215_OR_LATER
-from shardprop.corrections.by_op import corrections_of
 from shardprop.model.question import question_of
 from shardprop.propagation.propagator import current_policy
 from shardprop.propagation.route import Who, route_of
@@ -39,13 +38,7 @@ def test_every_full_mesh_strategy_of_torch_has_a_rule() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.module.__name__)
 def test_a_family_is_needed_until_torch_has_rules_of_its_own(family: Family) -> None:
-    """One without an end is of strategies that torch has in all versions, or puts right its rows."""
-    needed = [
-        op
-        for op in family.module.RULES
-        if torch_registry.has_own_full_mesh_strategy(op)
-        or (family.until is None and any(op in each.in_rows for each in corrections_of(op)))
-    ]
+    needed = [op for op in family.module.RULES if torch_registry.has_own_full_mesh_strategy(op)]
     is_over = family.until == "2.15" and IS_215_OR_LATER
     assert needed == ([] if is_over else [*family.module.RULES])
 

@@ -1,0 +1,56 @@
+"""A rule without some of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._torch import OpOverload, OpSchema
+from ..model.question import OutputMeta, Question
+from .rule import Rows, RowsRule, RuleFacts
+
+__all__ = ["Keeps", "KeptRows"]
+
+# Does a row hold? Its cells are outputs and operands; the arguments are as a rule sees them.
+Keeps = Callable[[Sequence[Any], tuple[Any, ...]], bool]
+
+
+class KeptRows(RowsRule):
+    """The rows of a rule that hold.
+
+    Args:
+        rule: All rows.
+        keeps: Which of them hold.
+    """
+
+    def __init__(self, rule: RowsRule, keeps: Keeps) -> None:
+        self._rule = rule
+        self._keeps = keeps
+        self.origin = rule.origin
+        self.outputs = rule.outputs
+        self.different_mesh_args = rule.different_mesh_args
+        self.allow_uneven_sharding = rule.allow_uneven_sharding
+        self.allow_unbacked_sharding = rule.allow_unbacked_sharding
+        self.accepts = rule.accepts
+        self.keeps_written_in_place = rule.keeps_written_in_place
+        self.leaves_unmovable = rule.leaves_unmovable
+        self.has_fixed_code = rule.has_fixed_code
+
+    def facts(self, op: OpOverload) -> RuleFacts:
+        """Those of the rule itself."""
+        return self._rule.facts(op)
+
+    def check(self, schema: OpSchema, meta: OutputMeta) -> None:
+        """See `Rule.check`."""
+        self._rule.check(schema, meta)
+
+    def question(self, schema: OpSchema, meta: OutputMeta) -> Question:
+        """See `Rule.question`."""
+        return self._rule.question(schema, meta)
+
+    def rows_of(
+        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta
+    ) -> Rows:
+        """See `RowsRule.rows_of`."""
+        rows = self._rule.rows_of(op, args, kwargs, meta)
+        return [row for row in rows if self._keeps(row, args)]
