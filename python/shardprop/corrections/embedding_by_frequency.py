@@ -36,7 +36,7 @@ def _keeps(row: Sequence[Any], args: tuple[Any, ...]) -> bool:
 _OPS = (aten.embedding_dense_backward.default,)
 
 EMBEDDING_BY_FREQUENCY = CallCorrection(
-    name="embedding's gradient by frequency",
+    name="gradient of an embedding by frequency",
     ops=_OPS,
     concerns=_concerns,
     fault="lets each rank divide by how often an index occurs among its own "

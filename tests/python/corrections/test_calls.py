@@ -128,13 +128,13 @@ PAIRS = [
         (x(SUM, dtype=COMPLEX), [0], 0, True),
     ),
     Pair(
-        "embedding's gradient",
+        "gradient of an embedding",
         aten.embedding_dense_backward.default,
         (x(S(0), shape=(4, 6)), x(S(0), shape=(4,), dtype=INT), 8, -1, True),
         (x(S(0), shape=(4, 6)), x(S(0), shape=(4,), dtype=INT), 8, -1, False),
     ),
     Pair(
-        "embedding's gradient",
+        "gradient of an embedding",
         aten.embedding_dense_backward.default,
         (x(S(0), shape=(4, 6)), x(R, shape=(4,), dtype=INT), 8, -1, True),
         (x(S(1), shape=(4, 6)), x(R, shape=(4,), dtype=INT), 8, -1, True),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shardprop.corrections.argmax_handler import ARGMAX_HANDLER
 from shardprop.corrections.average_of_integers import AVERAGE_OF_INTEGERS
 from shardprop.corrections.correction import CallCorrection, Correction
+from shardprop.corrections.first_of_equals import FIRST_OF_EQUALS
 from shardprop.corrections.joined_bools import JOINED_BOOLS
+from shardprop.corrections.named_as_in_place import NAMED_AS_IN_PLACE
 from shardprop.corrections.strided_out_of_order import STRIDED_OUT_OF_ORDER
 from shardprop.corrections.uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
 from shardprop.propagation.propagator import current_policy
@@ -31,8 +34,14 @@ def why_another(case: Case) -> str | None:
     return BEYOND_TORCH if found.refused_by_torch else None
 
 
-# Cases are decisions; no redistribution is carried out.
-_AROUND_DECISIONS = (STRIDED_OUT_OF_ORDER, UNEVEN_FLATTENED_GATHER)
+# Cases are decisions: no redistribution is carried out, and no handler is called.
+_AROUND_DECISIONS = (
+    STRIDED_OUT_OF_ORDER,
+    UNEVEN_FLATTENED_GATHER,
+    NAMED_AS_IN_PLACE,
+    ARGMAX_HANDLER,
+    FIRST_OF_EQUALS,
+)
 
 
 def is_due(correction: Correction, drawn: Mapping[str, int]) -> bool:
