@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpSchema, OutputSharding
+from ..corrections.correction import Correction
 from ..errors import ShardpropError
 from ..metadata import output_meta
 from ..model.question import NoStrategyError, OutputMeta, Placed
@@ -61,7 +62,29 @@ def left_to_torch(schema: OpSchema, found: Route, declined: Exception, strict: b
     reason = f"malformed rule: {declined}" if is_malformed else str(declined)
     if strict and not isinstance(declined, NoStrategyError):
         raise ShardpropError(f"{schema.op}: {reason} (strict: no fallback to torch).")
-    return found.left_to_torch(reason)
+    return found.left_to_torch(reason, _fault_left(found, declined))
+
+
+def _fault_left(found: Route, declined: Exception) -> Correction | None:
+    """The fault that a decision of torch's would have: no strategy is left without it."""
+    return found.correction if isinstance(declined, NoStrategyError) else None
+
+
+def _refuse_fault(schema: OpSchema, fault: Correction | None) -> None:
+    """torch has decided a call of which it gets the values wrong, if there is a `fault`.
+
+    Raises:
+        ShardpropError: there is one.
+    """
+    if fault is None:
+        return
+    specs = ", ".join(map(str, specs_of(schema)))
+    raise ShardpropError(
+        f"{schema.op}: Expected operands on which some strategy gives right values, got {specs}: "
+        f"no strategy is left that moves nothing the op writes into. torch alone {fault.fault} "
+        "Redistribute the operand that is written into before, or call the op that returns a new "
+        "tensor."
+    )
 
 
 def placed_by_torch(
@@ -91,21 +114,26 @@ def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputS
     a rule (a note, which Python 3.10 has none of).
 
     Raises:
+        ShardpropError: torch decides it, and wrongly.
         Exception: torch refuses the op.
     """
     with chooser.one_decision():
         try:
-            return _torch.torch_propagate(schema)
+            answer = _torch.torch_propagate(schema)
         except NotImplementedError as error:
             unknown = found.rule is None and found.way is torch_registry.TorchsWay.DECOMPOSITION
             if unknown and sys.version_info >= (3, 11):
                 error.add_note(f"shardprop: {torch_registry.way_to_a_rule(schema.op)}")
             raise
+    # Only now: what torch refuses, too, has torch's own words.
+    _refuse_fault(schema, found.correction)
+    return answer
 
 
 def _decide_inside(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Inside:
     """The decision of a call inside a decomposition, where rows alone do not decide it."""
     found = route_by_arguments(schema, chooser)
+    fault = None
     if found.who is Who.READ_OUT:
         return Inside(read_out(schema), None)
     if found.rule is not None:
@@ -113,10 +141,13 @@ def _decide_inside(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Insi
             answer = decide(schema, found.rule, chooser, lambda _: meta)
         except DECLINED as declined:
             declined_inside(schema.op, declined)
+            fault = _fault_left(found, declined)
         else:
             return Inside(answer, found.correction)
     with chooser.one_decision():
-        return Inside(_torch.torch_propagate_with_meta(schema, meta), None)
+        by_torch = _torch.torch_propagate_with_meta(schema, meta)
+    _refuse_fault(schema, fault)
+    return Inside(by_torch, None)
 
 
 # A decomposition asks for decisions, and a decision for the rows of a decomposition.

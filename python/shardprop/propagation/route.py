@@ -66,7 +66,8 @@ class Route:
         handler: The function that torch's dispatcher hands the op to.
         declined: Why torch decides though there is a rule, or a decomposition.
         corrections: Those of the op, each for some of its calls.
-        correction: The fault that torch's own decision of this call has, or may have.
+        correction: The fault that torch's own decision of this call has, or may have. The core
+            decides it rightly; where it leaves such a call to torch, a decision is refused.
         minds_empty: May it raise where a rank holds nothing of an operand?
     """
 
@@ -128,9 +129,10 @@ class Route:
         fault = self.correction
         return "" if fault is None else f" torch alone {fault.fault} shardprop {fault.right}"
 
-    def left_to_torch(self, declined: str) -> Route:
-        """The route of an op that the core leaves to torch."""
-        return replace(self, who=Who.TORCH, declined=declined)
+    def left_to_torch(self, declined: str, fault: Correction | None = None) -> Route:
+        """The route of an op that the core leaves to torch; `fault`: if torch decides it, the
+        decision is known to be wrong."""
+        return replace(self, who=Who.TORCH, declined=declined, correction=fault)
 
     @property
     def facts(self) -> RuleFacts:

@@ -15,6 +15,7 @@ import shardprop
 from shardprop import _torch
 from shardprop.corrections.by_op import CORRECTIONS, corrections_of
 from shardprop.corrections.correction import CallCorrection
+from shardprop.propagation.propagator import propagate_sharding
 from shardprop.propagation.route import Who
 from shardprop.rules import torch_registry
 
@@ -23,7 +24,7 @@ from ..specs import SS, R, S, spec_of
 MeshOf = Callable[..., DeviceMesh]
 
 aten = torch.ops.aten
-SUM, PRODUCT = Partial("sum"), Partial("product")
+SUM, PRODUCT, MAX = Partial("sum"), Partial("product"), Partial("max")
 NORM = _torch.norm_partial(2)
 INT, BOOL, COMPLEX = torch.int64, torch.bool, torch.complex64
 
@@ -118,7 +119,7 @@ PAIRS = [
     Pair(
         "extremes through",
         aten.threshold.default,
-        (x(Partial("max")), 0.5, 2.0),
+        (x(MAX), 0.5, 2.0),
         (x(S(0)), 0.5, 2.0),
     ),
     Pair(
@@ -257,6 +258,33 @@ def test_a_fault_inside_of_a_decomposition_is_told(mesh_of: MeshOf) -> None:
     with shardprop.enabled(corrections=False):
         assert _reduced(mesh_of, aten.norm.ScalarOpt_dim, 2, []).outputs == ((S(0),),)
     assert _reduced(mesh_of, aten.norm.ScalarOpt_dim, 2, [0]).route.correction is None
+
+
+def test_an_op_that_writes_in_place_is_refused_where_no_right_strategy_is_left(
+    mesh_of: MeshOf,
+) -> None:
+    """torch decides it, and wrongly: to leave it to torch is no way out."""
+    schema = torch_registry.op_schema(
+        aten.threshold_.default, (spec_of(mesh_of(2), (8, 6), [MAX]), 0.5, 2.0), {}
+    )
+    with shardprop.enabled():
+        shardprop.reset_stats()
+        for _ in range(2):  # again where it is known that it is refused
+            with pytest.raises(shardprop.ShardpropError, match=r"(?s)threshold_.*P\(max\).*before"):
+                propagate_sharding(schema)
+        with pytest.raises(shardprop.ShardpropError, match=r"threshold_"):
+            shardprop.propagate(schema.op, *schema.args_schema)
+        assert shardprop.explain(schema.op, *schema.args_schema).decisions[0].error is not None
+        assert shardprop.stats().fallbacks == {}
+    with shardprop.enabled(corrections=False):
+        assert shardprop.propagate(schema.op, *schema.args_schema).outputs == ((MAX,),)
+
+
+def test_what_torch_refuses_as_well_has_torchs_words(mesh_of: MeshOf) -> None:
+    spec = spec_of(mesh_of(2, 2), (8, 6), [MAX, SUM])
+    schema = torch_registry.op_schema(aten.threshold_.default, (spec, 0.5, 2.0), {})
+    with shardprop.enabled(), pytest.raises(RuntimeError, match="in-place operations that require"):
+        propagate_sharding(schema)
 
 
 def test_corrections_belong_to_policy_torch() -> None:
