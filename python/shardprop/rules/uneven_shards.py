@@ -23,8 +23,9 @@ def refuses_partial_avg(
     first; `families/losses.py` declines a mean loss, which torch refuses.
 
     Two places refuse Partial(avg) on uneven shards without asking here: the text of a rule
-    (`csrc/core/notation/notation_rows.cpp`) allows the average over even shards alone, and
-    `propagation/decomposition/extensions.py` admits no average at all.
+    (`csrc/core/notation/notation_rows.cpp`) allows the average over even shards only, and
+    `propagation/decomposition/local_run.py` (`runs_alike`) drops a row of a decomposition that
+    shards an operand and has a Partial(avg), unless all ranks hold equally many elements.
 
     Args:
         spec: The operand whose elements are averaged.
