@@ -1,7 +1,7 @@
-"""Who looks on while decisions are made: open traces, and the log at DEBUG.
+"""Tells observers of each decision: open traces, and the log at DEBUG.
 
-Apart from the propagator, which asks here once for each decision that no cache answers, so that
-with nobody looking there is nothing more to do.
+The propagator asks `is_watched` once for each decision that no cache answers. If nobody observes,
+that question is all it costs.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def remove(observer: Observer) -> None:
 
 
 def is_watched() -> bool:
-    """Is anybody looking on?"""
+    """Does anybody observe decisions?"""
     return bool(_observers) or logs.tells_decisions()
 
 
@@ -99,7 +99,11 @@ def is_rehearsed() -> bool:
 def observed(
     schema: OpSchema, decide: Callable[[OpSchema], OutputSharding], recorder: Recorder
 ) -> OutputSharding:
-    """`decide(schema)`, and the recorder is told. A decision inside another is part of it."""
+    """Return `decide(schema)`, and tell the observers.
+
+    They are not told of a decision inside another one, which is part of it, nor of one that is made
+    aside (`Recorder.aside`).
+    """
     counts = recorder.mine()
     if counts.inside or counts.is_aside:
         return decide(schema)

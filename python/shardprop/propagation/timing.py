@@ -1,4 +1,4 @@
-"""Who decides what, and how long it takes."""
+"""Reports each propagation that no cache answered, and how long it took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what was put by while a trace was open to what can be read."""
+"""Turns what was stored while a trace was open into what can be read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What runs while a trace is open: small tuples are put by, and nothing else is done.
+"""What runs while a trace is open: small tuples are stored, and nothing else is done.
 
-Two places are watched: `observation`, which tells of each decision, and torch's
-``redistribute_local_tensor`` (or what a policy put there), around which a function is put that
+Two places are watched: `propagation.observers`, which reports each decision, and torch's
+``redistribute_local_tensor`` (or what a policy put there), which is wrapped in a function that
 takes the time.
 """
 
@@ -64,7 +64,7 @@ class Recording:
         self.dropped_seconds = 0.0
 
     def add(self, event: Decided | Moved) -> None:
-        """Put an event by. No lock, for lists have theirs; threads may go past the limit by one."""
+        """Store an event. No lock: lists have theirs, and each thread may go one past the limit."""
         if len(self.events) < self._limit:
             self.events.append(event)
             return
@@ -79,7 +79,7 @@ class CorrectedCalls(Recording):
     corrections off."""
 
     def add(self, event: Decided | Moved) -> None:
-        """Put such an event by."""
+        """Store the event if it is one of these."""
         if isinstance(event, Moved):
             is_wanted = event.correction is not None
         else:
