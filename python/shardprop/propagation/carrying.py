@@ -1,8 +1,8 @@
-"""Who prices and plans a redistribution: the policy under which its op was decided.
+"""Prices and plans each redistribution under the policy that decided its op.
 
-torch has one place for each of these functions, which all threads share. So what is put there asks
-which policy the thread is at: one that is in an op since before a change finishes it by the policy
-that decided on it, which may want a move that no other can carry out.
+A thread that is still inside an op when the policy changes finishes it under the old one: the
+decision may want a move that no other policy can carry out. torch has one place for each of these
+functions, which all threads share, so what is put there asks which policy the thread is under.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What torch's dispatcher gets wrong of ops that it hands to a function, or takes for others."""
+"""What torch's dispatcher gets wrong about ops that it gives a handler, or mistakes for others."""
 
 from __future__ import annotations
 
@@ -15,8 +15,16 @@ __all__ = ["fault_of_handler"]
 
 
 def fault_of_handler(op: OpOverload, args: tuple[Any, ...]) -> str | None:
-    """The fault of a call, by its name; None if there is none. Of tensors on one device, of a
-    reduction of no dim that they shard."""
+    """The name of the fault that torch's handling of a call has; None if it has none.
+
+    `_torch/handlers.py` asks this of the ops in `_torch.MEANT`, with any arguments, and of `argmin`
+    and `argmax` where the operand is sharded on a dim that is reduced.
+
+    Args:
+        op: The op that is called.
+        args: The positional arguments of the call. Those of `argmin` and `argmax` are the operand,
+            and the dim where one is given.
+    """
     if op in _torch.MEANT:
         return NAMED_AS_IN_PLACE.name
     spec = _torch.spec_of(args[0])
