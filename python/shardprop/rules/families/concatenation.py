@@ -8,7 +8,7 @@ from ..._torch import DTensorSpec
 from ...model.question import Question
 from ...model.specs import alike
 from ..follow_rule import Axes, Candidate, FollowRule, argument, normal_dim
-from .pending import partials_pass_conversion
+from ..pending_partials import partials_pass_conversion
 from .slicing import all_but
 
 __all__ = ["RULES"]

@@ -10,7 +10,7 @@ from ...errors import RefusedPlacementError
 from ...model.placements import Placements
 from ...model.question import Question
 from ..follow_rule import REPLICATE, Axes, Axis, Candidate, FollowRule, unary
-from .pending import stands_for_itself
+from ..pending_partials import stands_for_itself
 
 __all__ = ["RULES"]
 

@@ -15,8 +15,8 @@ from ... import _core, _torch
 from ..._torch import DTensorSpec, NormPartial, Partial, Placement, TensorMeta
 from ...model.question import Question
 from ..follow_rule import Axes, Axis, FollowRule, argument, normal_dim, unary
+from ..pending_partials import passes_conversion
 from ..uneven_shards import refuses_partial_avg
-from .pending import passes_conversion
 
 __all__ = ["RULES", "reduced_axes"]
 

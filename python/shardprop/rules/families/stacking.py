@@ -10,7 +10,7 @@ from ..._torch import DTensorSpec, Partial, Placement, Shard, StridedShard
 from ...model.placements import Placements
 from ...model.question import Question
 from ..follow_rule import REPLICATE, Axes, Candidate, FollowRule, argument, normal_dim
-from .pending import partials_pass_conversion
+from ..pending_partials import partials_pass_conversion
 
 __all__ = ["RULES"]
 

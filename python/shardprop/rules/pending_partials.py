@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from ..._torch import Partial
-from ...model.question import Question
+from .._torch import Partial
+from ..model.question import Question
 
 __all__ = ["partials_pass_conversion", "passes_conversion", "stands_for_itself"]
 
