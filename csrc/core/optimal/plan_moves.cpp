@@ -101,14 +101,16 @@ void MoveTable::gathers() {
       const bool strided = space_.is_strided(view_.code[a]);
       if (strided && mask != 0) break;
       mask |= bit(a);
-      take_off(dim, mask, cuts.count - i);
+      remove_cuts(dim, mask, cuts.count - i);
       if (strided) break;
     }
     if (cuts.count > 0) zero_fill(dim, cuts.by[cuts.count - 1]);
   }
 }
 
-void MoveTable::take_off(int dim, unsigned mask, int count) {
+// The all-gather that removes the last `count` cuts of a tensor dim, those of the mesh dims in
+// `mask`; and the all-to-alls that remove the same cuts and then cut another tensor dim.
+void MoveTable::remove_cuts(int dim, unsigned mask, int count) {
   const bool flattened = count > 1;
   if (space_.group_of(mask) < 0 || (flattened && !cuts_evenly(dim, 1))) return;
   const int last = view_.cuts[dim].by[view_.cuts[dim].count - 1];

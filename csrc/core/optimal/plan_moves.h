@@ -56,7 +56,7 @@ class MoveTable {
   };
 
   void gathers();
-  void take_off(int dim, unsigned mask, int count);
+  void remove_cuts(int dim, unsigned mask, int count);
   void move_to(int from, int to, unsigned mask, int count);
   void reductions();
   void reduce(unsigned mask);

@@ -42,7 +42,7 @@ inline Step price_step(Placement from, Placement to, const Mesh& mesh, int mesh_
                        double gigabytes) {
   if (from == to) return {0.0, gigabytes};
   const auto ranks = static_cast<double>(mesh.size[mesh_dim]);
-  if (from.is_shard() && to.is_replicate()) {
+  if (from.is_shard() && to.is_replicate()) {  // all-gather, priced by what a rank holds after it
     gigabytes *= ranks;
     return {detail::ring(gigabytes, mesh, mesh_dim, 1), gigabytes};
   }
