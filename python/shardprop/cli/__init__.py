@@ -1,11 +1,32 @@
 """The command line: `shardprop demo` and others, the same as `python -m shardprop ...`.
 
-common    exit codes, errors, JSON        notation   tensors and arguments as text
-decisions torch's beside shardprop's      ranks      process groups that stand in for real ones
-program   a script that is run as `python SCRIPT` would be
-watched_script  the same while it is recorded, for `trace` and `audit`
+One file per command; what only one command needs stands beside it, the rest in the packages below.
+What a command does is imported when it is run.
 
-One file per command; what a command does is elsewhere, and imported when it is run.
+Shared by commands:
+
+common           all: exit codes, errors, JSON
+policy           `explain`, `trace`: the options that choose a policy
+simulation       `validate`, `discover`: the options of runs on simulated ranks
+ranks            meshes of ranks that are not there, and process groups that stand in for real ones
+local_processes  `calibrate`, `demo`: a real process on this machine for each rank
+decisions        `bench`, `demo`, `doctor`, `audit`: torch's decisions beside shardprop's
+watched_script   `trace`, `audit`: a script that is run while it is recorded
+program          `trace`, `audit`: a script that is run as `python SCRIPT` would be
+
+For one command:
+
+audit_findings   `audit`: what torch alone gets wrong, by line
+benchmark/       `bench`
+calibration/     `calibrate`
+coverage_table   `coverage`: who decides each op
+demo_program/    `demo`
+doctor_checks/   `doctor`
+notation         `explain`: tensors and arguments as they are typed
+fitting          `explain`: which overload of an op takes them
+
+A new command also goes into the table of docs/cli.md, and into COMMANDS in
+tests/python/cli/test_commands.py.
 """
 
 from __future__ import annotations
