@@ -26,9 +26,10 @@ together beside the op on whole tensors. It needs torch alone. What a rule claim
 version of torch; what an op makes of local tensors hardly does. Of `redistribute`, `shardprop
 validate --plans` finds them again, without scripts.
 
-What shardprop does about them: where a rule of ours stands for torch's strategy and torch's gives
-wrong values, ours is right ([corrections.md](corrections.md)). Single-dim rules of torch are used
-as they are, and plans are torch's.
+What shardprop does about them: for a call that a correction ([corrections.md](corrections.md))
+concerns, a rule of ours decides in place of torch's, or the rows that do not hold are left out. The
+other rows of torch's single-dim rules are used as they are. Plans are torch's, save those that
+would move wrong data: others take their place.
 """
 
 _SILENT = """
