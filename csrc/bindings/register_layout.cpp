@@ -52,11 +52,16 @@ class EmptyShards {
   }
 
  private:
-  // A glance at the sizes, which mostly tells that each way to shard them leaves all something.
+  // A glance at the sizes, which mostly tells that each way to shard them leaves all something. A
+  // strided shard cuts into more chunks than there are ranks, and is looked at closely.
   bool leaves_something(py::handle spec) {
     static PyObject *const mesh = PyUnicode_InternFromString("mesh"),
+                           *const placements = PyUnicode_InternFromString("placements"),
                            *const tensor_meta = PyUnicode_InternFromString("tensor_meta");
     last_.look_up(attribute(spec, mesh), mesh_of_);
+    for (const py::handle placement : attribute(spec, placements)) {
+      if (is_strided(placement)) return false;
+    }
     const py::object meta = attribute(spec, tensor_meta);
     if (!PyTuple_Check(meta.ptr()) || PyTuple_GET_SIZE(meta.ptr()) == 0) return false;
     PyObject* shape = PyTuple_GET_ITEM(meta.ptr(), 0);
@@ -70,6 +75,11 @@ class EmptyShards {
       if (size <= (ranks - 1) * (ranks - 1) && size % ranks != 0) return false;
     }
     return true;
+  }
+
+  static bool is_strided(py::handle placement) {
+    const auto* type = reinterpret_cast<PyObject*>(Py_TYPE(placement.ptr()));
+    return type == environment().strided_shard_type.ptr();
   }
 
   bool of(py::handle object) {

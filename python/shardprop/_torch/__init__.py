@@ -62,7 +62,9 @@ from .flattened import (
 from .generations import before_clearing, forget_decisions, forget_own_decisions, is_in_op
 from .handlers import (
     ARGMAX_MOVES_NOTHING,
+    HANDLED_BY_US,
     MEANT,
+    SQUEEZED_IN_PLACE,
     put_handlers_back,
     put_handlers_right,
 )

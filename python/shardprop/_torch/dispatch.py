@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from torch.distributed.tensor import _dispatch
 
-from .handlers import GATHERING_FIRST, MOVING_AS_DECIDED, MOVING_NOTHING
+from .handlers import GATHERING_FIRST, MOVING_AS_DECIDED, MOVING_NOTHING, SQUEEZING
 from .types import DTensor, OpOverload
 
 # The handlers that ask the propagator and do something more around it.
-_ASKING_HANDLERS = frozenset(
-    [_dispatch.argminmax_handler, GATHERING_FIRST, *MOVING_NOTHING.values(), MOVING_AS_DECIDED]  # type: ignore[attr-defined]
+_MOVING_AS_DECIDED = frozenset([MOVING_AS_DECIDED, SQUEEZING])
+_ASKING_HANDLERS = _MOVING_AS_DECIDED.union(
+    [_dispatch.argminmax_handler, GATHERING_FIRST, *MOVING_NOTHING.values()]  # type: ignore[attr-defined]
 )
 ASKING_CODES = frozenset(handler.__code__ for handler in _ASKING_HANDLERS)
 
@@ -38,10 +39,10 @@ def ops_handled_instead() -> set[OpOverload]:
 
 
 def handler_around_propagation(op: OpOverload) -> Callable[..., Any] | None:
-    """The function that torch's dispatcher hands an op to, and that asks for a decision: it moves
+    """The function that torch's dispatcher hands an op to, and that asks for a decision and moves
     operands by itself, if at all, not as the decision says. None for other ops."""
     handler = handlers().get(op)
-    return handler if handler in _ASKING_HANDLERS else None
+    return handler if handler in _ASKING_HANDLERS - _MOVING_AS_DECIDED else None
 
 
 class MovedOperand(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.distributed.tensor import _dispatch, _tp_conv
+from torch.utils._python_dispatch import return_and_correct_aliasing
 
 from .placements import is_shard
 from .types import DTensor, OpOverload, Placement, Replicate
@@ -40,6 +41,7 @@ MEANT: Mapping[OpOverload, OpOverload] = {
 
 # What the fault is called that the handler of these ops has in common with those of convolutions.
 ARGMAX_MOVES_NOTHING = "argmax that moves nothing"
+SQUEEZED_IN_PLACE = "squeeze in place that leaves the shape"
 _ARGMINMAX: Handler = _dispatch.argminmax_handler  # type: ignore[attr-defined]
 
 
@@ -104,14 +106,36 @@ def _meant(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]
         return MEANT[op_call](*args, **kwargs)
 
 
-MOVING_AS_DECIDED, GATHERING_FIRST = _convolution, _argminmax
+def _squeeze_in_place(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    """What torch's dispatcher does, which gives the tensor its new shape only where a shard has
+    another dim then."""
+    tensor: DTensor = args[0]
+    decision = _decided(op_call, args, kwargs)
+    spec, rewritten = decision.output_spec, decision.redistribute_schema
+    op, rest = (
+        (op_call, args[1:]) if rewritten is None else (rewritten.op, rewritten.args_schema[1:])
+    )
+    is_left = spec.placements == tensor.placements and spec.shape != tensor.shape
+    with _noted(SQUEEZED_IN_PLACE) if is_left else nullcontext():
+        if tensor.device_mesh.get_coordinate() is not None:
+            op(tensor._local_tensor, *rest)
+        tensor._spec = spec
+        return return_and_correct_aliasing(op_call, args, kwargs, tensor)  # type: ignore[no-untyped-call]
+
+
+MOVING_AS_DECIDED, GATHERING_FIRST, SQUEEZING = _convolution, _argminmax, _squeeze_in_place
 
 # Per op what torch has, and what stands in its place.
 _REPLACED: Mapping[OpOverload, tuple[Handler | None, Handler]] = {
     **{op: (handler, _convolution) for op, handler in MOVING_NOTHING.items()},
     **dict.fromkeys((aten.argmax.default, aten.argmin.default), (_ARGMINMAX, _argminmax)),
     **dict.fromkeys(MEANT, (None, _meant)),
+    **dict.fromkeys(
+        (aten.squeeze_.default, aten.squeeze_.dim, aten.squeeze_.dims), (None, _squeeze_in_place)
+    ),
 }
+# Ops for which torch has none.
+HANDLED_BY_US = frozenset(op for op, (torchs, _) in _REPLACED.items() if torchs is None)
 
 
 def _none(_: OpOverload, __: tuple[Any, ...]) -> str | None:
@@ -132,7 +156,8 @@ def put_handlers_right(
     fault_of: Callable[[OpOverload, tuple[Any, ...]], str | None],
 ) -> None:
     """Have the operands of convolutions moved as decided, what `argmin` and `argmax` get wrong
-    gathered, and ops run that torch's dispatcher takes for in-place ones.
+    gathered, ops run that torch's dispatcher takes for in-place ones, and tensors reshaped that are
+    squeezed in place.
 
     Args:
         noted: Entered around what a handler does otherwise than torch, with the fault.

@@ -9,9 +9,11 @@ from .backward_from_the_end import BACKWARD_FROM_THE_END
 from .bits_of_another_dtype import BITS_OF_ANOTHER_DTYPE
 from .complex_as_real import COMPLEX_AS_REAL
 from .conversion_of_pending import CONVERSION_OF_PENDING
+from .converted_pending import CONVERTED_PENDING
 from .convolution_handler import CONVOLUTION_HANDLER
 from .correction import CallCorrection, Correction
 from .embedding_by_frequency import EMBEDDING_BY_FREQUENCY
+from .empty_like_pending import EMPTY_LIKE_PENDING
 from .empty_shards import EMPTY_SHARDS
 from .extremes_through_ops import EXTREMES_THROUGH_OPS
 from .factory_of_pending import FACTORY_OF_PENDING
@@ -23,11 +25,15 @@ from .local_sizes import LOCAL_SIZES
 from .named_as_in_place import NAMED_AS_IN_PLACE
 from .nansum_of_pending import NANSUM_OF_PENDING
 from .no_dims_named import NO_DIMS_NAMED
+from .pooling_of_one_image import POOLING_OF_ONE_IMAGE
 from .powers_of_pending import POWERS_OF_PENDING
 from .scan_from_the_end import SCAN_FROM_THE_END
+from .squeezed_in_place import SQUEEZED_IN_PLACE
 from .strided_out_of_order import STRIDED_OUT_OF_ORDER
+from .strided_view import STRIDED_VIEW
 from .sum_of_pending_norm import SUM_OF_PENDING_NORM
 from .uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
+from .unmoved_keyword import UNMOVED_KEYWORD
 from .weighted_mean import WEIGHTED_MEAN
 
 __all__ = ["CORRECTIONS", "corrections_of"]
@@ -39,20 +45,26 @@ CORRECTIONS: tuple[Correction, ...] = (
     BACKWARD_FROM_THE_END,
     POWERS_OF_PENDING,
     CONVERSION_OF_PENDING,
+    CONVERTED_PENDING,
     NANSUM_OF_PENDING,
     SUM_OF_PENDING_NORM,
     IDENTITY_ON_ALL,
     FACTORY_OF_PENDING,
+    EMPTY_LIKE_PENDING,
     BITS_OF_ANOTHER_DTYPE,
     COMPLEX_AS_REAL,
     AVERAGE_OF_INTEGERS,
     WEIGHTED_MEAN,
     EXTREMES_THROUGH_OPS,
+    POOLING_OF_ONE_IMAGE,
+    UNMOVED_KEYWORD,
+    STRIDED_VIEW,
     EMBEDDING_BY_FREQUENCY,
     INDEXED_BY_ANOTHER_SIZE,
     JOINED_BOOLS,
     CONVOLUTION_HANDLER,
     NAMED_AS_IN_PLACE,
+    SQUEEZED_IN_PLACE,
     ARGMAX_HANDLER,
     FIRST_OF_EQUALS,
     EMPTY_SHARDS,

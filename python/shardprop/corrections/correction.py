@@ -41,9 +41,11 @@ class CallCorrection(Correction):
         in_rows: Those of them whose single-dim rules, in a torch that has some, have the fault too.
         keeps: Does a row of such a rule hold, for these arguments? None: a rule of ours stands in
             its place, or nothing is to be left out.
+        refuses: Is a call refused that is concerned, on all ranks?
     """
 
     ops: tuple[OpOverload, ...]
     concerns: Callable[[OpSchema], bool]
     in_rows: tuple[OpOverload, ...] = ()
     keeps: Callable[[Sequence[Any], tuple[Any, ...]], bool] | None = None
+    refuses: bool = False

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from .._torch import OpSchema, is_shard
+from .._torch import OpSchema
 from .correction import CallCorrection
-from .operands import argument, operands
+from .operands import argument, operands, shards_dim
 
 aten = torch.ops.aten
 
@@ -29,8 +29,8 @@ def _concerns(schema: OpSchema) -> bool:
 def _keeps(row: Sequence[Any], args: tuple[Any, ...]) -> bool:
     """Each rank has to count all indices."""
     _, grad, indices = row
-    is_of_all = not is_shard(grad) or grad.dim == len(args[0].shape) - 1
-    return bool(indices.is_replicate() and is_of_all)
+    last = len(args[0].shape) - 1
+    return bool(indices.is_replicate()) and not any(shards_dim(grad, dim) for dim in range(last))
 
 
 _OPS = (aten.embedding_dense_backward.default,)

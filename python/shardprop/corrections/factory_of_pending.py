@@ -6,17 +6,13 @@ import torch
 
 from .._torch import OpSchema
 from .correction import CallCorrection
-from .operands import dtype_of, first, pending
+from .operands import first, multiplies
 
 aten = torch.ops.aten
 
 
 def _concerns(schema: OpSchema) -> bool:
-    return first(schema).is_sharded() and any(
-        reduce_op == "bxor"
-        or (reduce_op in ("sum", "product") and dtype_of(spec) is not torch.bool)
-        for spec, reduce_op in pending(schema)
-    )
+    return first(schema).is_sharded() and multiplies(schema)
 
 
 FACTORY_OF_PENDING = CallCorrection(

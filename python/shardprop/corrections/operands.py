@@ -6,9 +6,26 @@ from collections.abc import Iterator
 
 import torch
 
-from .._torch import DTensorSpec, OpSchema, Partial, Placement, is_shard
+from .._torch import (
+    DTensorSpec,
+    OpSchema,
+    Partial,
+    Placement,
+    ShardingPlaceholder,
+    is_shard,
+)
 
-__all__ = ["argument", "dtype_of", "first", "is_pending", "operands", "pending", "shards_of"]
+__all__ = [
+    "argument",
+    "dtype_of",
+    "first",
+    "is_pending",
+    "multiplies",
+    "operands",
+    "pending",
+    "shards_dim",
+    "shards_of",
+]
 
 
 def operands(schema: OpSchema) -> Iterator[DTensorSpec]:
@@ -48,6 +65,23 @@ def is_pending(schema: OpSchema, *reduce_ops: str) -> bool:
     return any(reduce_op in reduce_ops for _, reduce_op in pending(schema))
 
 
+def multiplies(schema: OpSchema) -> bool:
+    """Has an operand a Partial of which a number that all ranks write is another number?"""
+    return any(
+        reduce_op == "bxor"
+        or (reduce_op in ("sum", "product") and dtype_of(spec) is not torch.bool)
+        for spec, reduce_op in pending(schema)
+    )
+
+
 def shards_of(spec: DTensorSpec, dim: int) -> list[Placement]:
     """The shards of a tensor dim, strided ones among them."""
     return [p for p in spec.placements if is_shard(p) and p.dim == dim]  # type: ignore[attr-defined]
+
+
+def shards_dim(cell: object, dim: int) -> bool:
+    """Does a cell of a rule's row shard this tensor dim?"""
+    is_sharding = isinstance(cell, ShardingPlaceholder) or (
+        isinstance(cell, Placement) and is_shard(cell)
+    )
+    return is_sharding and cell.dim == dim  # type: ignore[attr-defined]

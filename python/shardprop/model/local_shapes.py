@@ -1,16 +1,19 @@
-"""What ranks hold of tensors that are sharded over a mesh: shapes alone."""
+"""What ranks hold of tensors that are sharded over a mesh: shapes, and where in a dim."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 from .. import _torch
-from .._torch import Placement, StridedShard, is_shard
+from .._torch import Placement, Shard, StridedShard, is_shard
 from .placements import Placements
 
-__all__ = ["Shape", "shapes_held"]
+__all__ = ["Run", "Shape", "runs_of_ranks", "shapes_held"]
 
 Shape = tuple[int, ...]
+# Start and length.
+Run = tuple[int, int]
 # A tensor by its place among others, and how a mesh dim shards it.
 _Cut = tuple[int, Placement]
 
@@ -55,3 +58,19 @@ def _cut(whole: Sequence[Shape], cuts: Iterable[_Cut], ranks: int, rank: int) ->
         size = _torch.local_size(placement, shape[dim], ranks, rank)
         local[at] = (*shape[:dim], size, *shape[dim + 1 :])
     return tuple(local)
+
+
+def runs_of_ranks(size: int, placement: Placement, ranks: int) -> list[list[Run]]:
+    """Per rank of a mesh dim the runs of a sharded tensor dim that it holds, in its order."""
+    if isinstance(placement, Shard):
+        return [[run] for run in _runs(size, ranks)]
+    factor = int(placement.split_factor)  # type: ignore[attr-defined]
+    inner = [_runs(length, ranks, start) for start, length in _runs(size, factor)]
+    return [[chunks[rank] for chunks in inner] for rank in range(ranks)]
+
+
+def _runs(size: int, chunks: int, start: int = 0) -> list[Run]:
+    """Each of so many chunks, as ``torch.chunk`` cuts; the last ones may be empty."""
+    step = -(-size // chunks)
+    cuts = [min(size, step * k) for k in range(chunks + 1)]
+    return [(start + a, b - a) for a, b in itertools.pairwise(cuts)]

@@ -80,10 +80,9 @@ def _refuse_fault(schema: OpSchema, fault: Correction | None) -> None:
         return
     specs = ", ".join(map(str, specs_of(schema)))
     raise ShardpropError(
-        f"{schema.op}: Expected operands on which some strategy gives right values, got {specs}: "
-        f"no strategy is left that moves nothing the op writes into. torch alone {fault.fault} "
-        "Redistribute the operand that is written into before, or call the op that returns a new "
-        "tensor."
+        f"{schema.op}: Expected operands on which some strategy gives right values, got {specs}. "
+        f"torch alone {fault.fault} Redistribute the operands before the call, to Replicate(): "
+        "what the op writes into, keyword arguments and what is viewed are not moved."
     )
 
 

@@ -246,6 +246,8 @@ def _by_torch(schema: OpSchema, found: Route, policy: Policy) -> Decision:
     """torch's decision, priced by the policy."""
     try:
         sharding = decide_by_torch(schema, found, policy)
+    except ShardpropError:
+        raise
     except Exception as error:
         if found.rule is not None:
             raise ShardpropError(f"{schema.op}: {found.reason}") from None

@@ -67,7 +67,7 @@ class Route:
         declined: Why torch decides though there is a rule, or a decomposition.
         corrections: Those of the op, each for some of its calls.
         correction: The fault that torch's own decision of this call has, or may have. The core
-            decides it rightly; where it leaves such a call to torch, a decision is refused.
+            decides it rightly. Where such a call is left to torch, what torch decides is refused.
         minds_empty: May it raise where a rank holds nothing of an operand?
     """
 
@@ -277,6 +277,8 @@ def _corrected(found: Route, schema: OpSchema, chooser: Chooser) -> Route:
     is_ours = found.rule is not None and found.rule.origin is Origin.SHARDPROP
     if fault is None or not (is_ours or chooser.corrects):
         return found
+    if chooser.corrects and fault.refuses:
+        return replace(found.left_to_torch(fault.name, fault), rule=None)
     if chooser.corrects:
         return replace(found, rule=_rule_without(fault, found), correction=fault)
     why = f"corrections are off ({fault.name})"

@@ -144,8 +144,8 @@ def test_a_custom_handler_asks_for_no_decision_of_its_op(
     image = distribute_tensor(torch.ones(8, 3, 6), mesh, [Shard(0)], src_data_rank=None)
     weight = distribute_tensor(torch.ones(4, 3, 3), mesh, [Replicate()], src_data_rank=None)
     calls = handled_calls(x, weight, image)
-    # Whether those are there that run another op depends on who has enabled shardprop.
-    assert set(calls) == set(DTensor._op_dispatcher._custom_op_handlers) - set(_torch.MEANT)
+    # Whether those are there that are ours alone depends on who has enabled shardprop.
+    assert set(calls) == set(DTensor._op_dispatcher._custom_op_handlers) - _torch.HANDLED_BY_US
     handled = {op.op for op in found.decided_by(Decider.CUSTOM_HANDLER).ops}
     for op, call in calls.items():
         assert (op in propagated(call)) == (str(op) not in handled), op

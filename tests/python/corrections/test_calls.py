@@ -129,6 +129,43 @@ PAIRS = [
         (x(SUM, dtype=COMPLEX), [0], 0, True),
     ),
     Pair(
+        "pooling of one",
+        aten.max_unpool2d.default,
+        (x(S(1), shape=(2, 4, 4)), x(S(1), shape=(2, 4, 4), dtype=INT), [8, 8]),
+        (x(S(1), shape=(1, 2, 4, 4)), x(S(1), shape=(1, 2, 4, 4), dtype=INT), [8, 8]),
+    ),
+    Pair(
+        "pooling of one",
+        aten._adaptive_avg_pool2d_backward.default,
+        (x(SUM, shape=(2, 3, 3)), x(R, shape=(2, 4, 4))),
+        (x(R, shape=(2, 3, 3)), x(R, shape=(2, 4, 4))),
+    ),
+    Pair(
+        "copy of what",
+        aten.to.dtype,
+        (x(SUM), INT),
+        (x(SUM), torch.float64),
+    ),
+    Pair(
+        "copy of what",
+        aten.to.dtype,
+        (x(MAX), torch.uint8),
+        (x(MAX), INT),
+    ),
+    Pair("room", aten.empty_like.default, (x(SUM, S(0)),), (x(MAX, S(0)),)),
+    Pair(
+        "view of strided",
+        aten.view.default,
+        (x(SS(0, 3), shape=(6, 2)), [2, 6]),
+        (x(SS(0, 3), shape=(6, 2)), [3, 2, 2]),
+    ),
+    Pair(
+        "view of strided",
+        aten.reshape.default,
+        (x(S(0), S(0), shape=(6, 6, 6)), [36, 6]),
+        (x(S(0), S(0), shape=(8, 6, 6)), [48, 6]),
+    ),
+    Pair(
         "gradient of an embedding",
         aten.embedding_dense_backward.default,
         (x(S(0), shape=(4, 6)), x(S(0), shape=(4,), dtype=INT), 8, -1, True),
@@ -195,10 +232,27 @@ def test_an_identity_is_concerned_where_it_is_sharded(mesh_of: MeshOf) -> None:
         assert correction.concerns(schema) is expected
 
 
+def test_a_keyword_is_concerned_where_it_is_not_replicated(mesh_of: MeshOf) -> None:
+    correction = _correction("keyword")
+    matrix = spec_of(mesh_of(2), (4, 4), [SUM])
+    for placement, expected in ((SUM, True), (R, False)):
+        tolerances = {"rtol": spec_of(mesh_of(2), (), [placement])}
+        op = aten.linalg_pinv.atol_rtol_tensor
+        schema = torch_registry.op_schema(op, (matrix,), tolerances)
+        assert correction.concerns(schema) is expected
+        with shardprop.enabled():
+            if expected:
+                match = r"(?s)P\(sum\).*by keyword.*before"
+                with pytest.raises(shardprop.ShardpropError, match=match):
+                    propagate_sharding(schema)
+            else:
+                assert shardprop.propagate(op, matrix, **tolerances).operands[0] == (R,)
+
+
 def test_every_correction_of_calls_is_tried() -> None:
     of_calls = {each.name for each in CORRECTIONS if isinstance(each, CallCorrection)}
     tried = {_correction(pair.name).name for pair in PAIRS}
-    assert tried == of_calls - {_correction("identity").name}
+    assert tried == of_calls - {_correction("identity").name, _correction("keyword").name}
     assert len({each.name for each in CORRECTIONS}) == len(CORRECTIONS)
 
 
@@ -278,6 +332,18 @@ def test_an_op_that_writes_in_place_is_refused_where_no_right_strategy_is_left(
         assert shardprop.stats().fallbacks == {}
     with shardprop.enabled(corrections=False):
         assert shardprop.propagate(schema.op, *schema.args_schema).outputs == ((MAX,),)
+
+
+def test_a_view_of_other_elements_is_refused_and_its_neighbour_is_not(mesh_of: MeshOf) -> None:
+    spec = spec_of(mesh_of(2), (6, 2), [SS(0, 3)])
+    with shardprop.enabled():
+        with pytest.raises(shardprop.ShardpropError, match=r"aten\.view.*_S\(0, 3\).*Replicate"):
+            shardprop.propagate(aten.view.default, spec, [2, 6])
+        explained = shardprop.explain(aten.view.default, spec, [2, 6]).decisions[0]
+        assert explained.error is not None and "in other places" in explained.error
+        assert shardprop.propagate(aten.view.default, spec, [3, 2, 2]).outputs == ((S(1),),)
+    with shardprop.enabled(corrections=False):
+        assert shardprop.propagate(aten.view.default, spec, [2, 6]).outputs == ((SS(1, 3),),)
 
 
 def test_what_torch_refuses_as_well_has_torchs_words(mesh_of: MeshOf) -> None:

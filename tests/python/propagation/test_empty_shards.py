@@ -186,3 +186,10 @@ def test_strided_shards(mesh_of: MeshOf) -> None:
     spec = spec_of(mesh_of(2, 2), (3, 4), (SS(0, 2), S(0)))
     assert decided(aten.amax.default, spec, [0]).operands == ((R, R),)
     assert decided(aten.amax.default, spec, [1]).operands == ((SS(0, 2), S(0)),)
+
+
+def test_a_strided_shard_of_more_chunks_than_ranks(mesh_of: MeshOf) -> None:
+    """Eight in six chunks of two: the last rank has the third and the sixth, which are empty."""
+    spec = spec_of(mesh_of(3), (8, 4), (SS(0, 2),))
+    assert decided(aten.amax.default, spec, [0]).operands == ((R,),)
+    assert decided(aten.amax.default, spec, [1]).operands == ((SS(0, 2),),)

@@ -12,7 +12,6 @@ from typing import Any
 from ... import _torch
 from ..._torch import DeviceMesh, DTensorSpec, OpSchema
 from ..._torch.symbolic_sizes import is_symbolic
-from ...corrections.convolution_handler import CONVOLUTION_HANDLER
 from ...errors import ShardpropError
 from ...model.operands import operands_of
 from ...model.question import NoStrategyError
@@ -156,8 +155,7 @@ class _Subject:
         notes: tuple[str, ...] = ()
         if answer.choice is not None:
             handler = _torch.handler_around_propagation(self.schema.op)
-            moved_as_decided = self.policy.corrects and self.schema.op in CONVOLUTION_HANDLER.ops
-            if handler is None or moved_as_decided:
+            if handler is None:
                 moved = moves_of(asked, answer.choice)
                 notes = notes_of(moved)
                 advice = advice_for(asked, answer.choice, answer.candidates)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from ... import _core
@@ -38,6 +40,14 @@ def _like(question: Question) -> Candidate:
     return Candidate((_without_partials(placements),), (placements,))
 
 
+def _room(question: Question) -> Candidate:
+    """Without the Partials that a number which every rank writes would not stand for."""
+    placements = question.args[0].placements
+    if len(question.operands) != 1:
+        raise _core.Unsupported("several tensors where torch takes one")
+    return Candidate((_standing_for(2, question, placements),), (placements,))
+
+
 def _new(question: Question) -> Candidate:
     """As the operand if the shape is the same, else replicated. What is yet to be written may even
     take over a Partial."""
@@ -60,6 +70,11 @@ def _content(question: Question, placements: Placements) -> Placements:
         value = question.args[2]
     else:
         return placements  # zeros, or nothing yet
+    return _standing_for(value, question, placements)
+
+
+def _standing_for(value: Any, question: Question, placements: Placements) -> Placements:
+    """Placements under which a number that every rank writes is that number."""
     dtype = getattr(question.meta, "dtype", torch.float32)
     return tuple(
         REPLICATE if isinstance(p, Partial) and not stands_for_itself(p, dtype, value) else p
@@ -110,7 +125,6 @@ RULES = {
             aten.contiguous.default,
             aten.detach.default,
             aten.detach_.default,
-            aten.empty_like.default,
             aten.fill_.Scalar,  # a pending sum of equal parts stays one: torch's tests say so
             aten.zero_.default,
             prims.view_of.default,
@@ -148,6 +162,7 @@ RULES = {
         ),
         unary(_whole),
     ),
+    aten.empty_like.default: FollowRule(_room),
     aten.t.default: unary(_transpose),
     aten.equal.default: FollowRule(_compare),
     aten.is_same_size.default: FollowRule(_compare),

@@ -13,32 +13,15 @@ from collections.abc import Sequence
 import torch
 
 from ..._torch import Placement, Replicate, Shard, is_partial, is_shard
+from ...model.local_shapes import Shape, runs_of_ranks
 from .compare import difference, largest
 from .partials import Tensors, Untestable, parts, reduced
 
 __all__ = ["Mismatch", "join", "local_shapes", "places_of", "split", "summed_scale"]
 
-Shape = tuple[int, ...]
-
 
 class Mismatch(Exception):
     """Local tensors that no whole tensor is laid out as; its text says why."""
-
-
-def _runs(size: int, chunks: int, start: int = 0) -> list[tuple[int, int]]:
-    """Start and length of each of `chunks` chunks, as ``torch.chunk`` cuts; the last may be 0."""
-    step = -(-size // chunks)
-    cuts = [min(size, step * k) for k in range(chunks + 1)]
-    return [(start + a, b - a) for a, b in itertools.pairwise(cuts)]
-
-
-def _runs_of_ranks(size: int, placement: Placement, ranks: int) -> list[list[tuple[int, int]]]:
-    """Per rank the runs of a sharded dim that it holds, in its order."""
-    if isinstance(placement, Shard):
-        return [[run] for run in _runs(size, ranks)]
-    factor = int(placement.split_factor)  # type: ignore[attr-defined]
-    inner = [_runs(length, ranks, start) for start, length in _runs(size, factor)]
-    return [[chunks[rank] for chunks in inner] for rank in range(ranks)]
 
 
 def _check_dim(placement: Placement, ndim: int) -> None:
@@ -54,7 +37,7 @@ def _cut(whole: torch.Tensor, placement: Placement, ranks: int, rng: torch.Gener
             torch.cat([whole.narrow(dim, *run) for run in runs], dim).contiguous()
             if len(runs) > 1
             else whole.narrow(dim, *runs[0]).clone(memory_format=torch.contiguous_format)
-            for runs in _runs_of_ranks(whole.shape[dim], placement, ranks)
+            for runs in runs_of_ranks(whole.shape[dim], placement, ranks)
         ]
     if is_partial(placement):
         return parts(whole, placement, ranks, rng)  # type: ignore[arg-type]
@@ -106,7 +89,7 @@ def _local_shapes(
     _check_dim(first, len(shape))
     dim: int = first.dim  # type: ignore[attr-defined]
     made: list[Shape] = []
-    for runs in _runs_of_ranks(shape[dim], first, ranks):
+    for runs in runs_of_ranks(shape[dim], first, ranks):
         piece = (*shape[:dim], sum(length for _, length in runs), *shape[dim + 1 :])
         made += _local_shapes(piece, tuple(rest), tuple(sizes))
     return tuple(made)
@@ -191,6 +174,6 @@ def _in_order(
 
 def places_of(size: int, placement: Placement, ranks: int) -> list[int]:
     """Where the elements of a sharded dim lie in the ranks' pieces, one after another."""
-    held = itertools.chain.from_iterable(_runs_of_ranks(size, placement, ranks))
+    held = itertools.chain.from_iterable(runs_of_ranks(size, placement, ranks))
     order = [index for start, length in held for index in range(start, start + length)]
     return sorted(range(size), key=order.__getitem__)

@@ -26,8 +26,8 @@ from ..._torch import (
 from ...model.op_traits import traits_of
 from ...model.placements import Placements
 from ...propagation.answer import wanted_specs
-from ...propagation.propagator import propagate_sharding
-from ...propagation.route import Who, route_of
+from ...propagation.propagator import current_policy, propagate_sharding
+from ...propagation.route import Who, route, route_of
 from ...rules import torch_registry
 from ...rules.rule import Origin, RowsRule
 from ...rules.torch_registry import TorchsWay
@@ -45,6 +45,7 @@ _REFUSALS = 200
 
 _TOO_SMALL = "row with a shard of a dim that the call has too small or not at all"
 _UNFULFILLED = "row that asks for other sizes than the call has"
+_CORRECTED = "row in whose place a correction decides otherwise"
 
 Which = Literal["active", "torch"]
 
@@ -148,7 +149,8 @@ class Claimant:
             _is_shardable(operand.shape, layout, sizes)
             for operand, layout in zip(self._executable.operands, layouts, strict=True)
         )
-        return list(rows) if fits and self._fulfils(sizes, rows) else None
+        is_claimed = fits and self._fulfils(sizes, rows) and not self._is_corrected(sizes, rows)
+        return list(rows) if is_claimed else None
 
     def origin_of(self, row: Row) -> str:
         """The part of a rule in the notation that a claimed row follows from; else nothing."""
@@ -184,10 +186,12 @@ class Claimant:
                 asks = self._asks_of(row[:outputs], asked)
                 if self._asks.setdefault(claimed, asks) and not asks:
                     self._asks[claimed] = []  # the same row, listed without asking anything
-                if self._fulfils((ranks,), [claimed]):
-                    found.rows.append(claimed)
-                else:
+                if not self._fulfils((ranks,), [claimed]):
                     found.skipped[_UNFULFILLED] += 1
+                elif self._is_corrected((ranks,), [claimed]):
+                    found.skipped[_CORRECTED] += 1
+                else:
+                    found.rows.append(claimed)
 
     def _listed(self, rule: RowsRule) -> Iterator[tuple[Sequence[Any], str]]:
         """The rows of a call, each with its origin: all that the core would have, where a rule
@@ -218,6 +222,19 @@ class Claimant:
             if not is_enough([shape[ask.cell.dim] for shape in held], ask.cell):
                 return False
         return True
+
+    def _is_corrected(self, sizes: tuple[int, ...], rows: Sequence[Row]) -> bool:
+        """Is another decision in force than these rows, since torch's would be wrong? Whoever
+        registered a rule is told nevertheless."""
+        found = route_of(self._executable.call.op)
+        is_registered = found.rule is not None and found.rule.origin is Origin.REGISTERED
+        if not self._active or is_registered or not (found.corrections or found.minds_empty):
+            return False
+        layouts = tuple(zip(*(row.inputs for row in rows), strict=True))
+        policy = current_policy()
+        if route(_schema(self._executable, sizes, layouts), policy).correction is None:
+            return False
+        return self._decided(sizes, layouts) != list(rows)
 
     def _per_tensor(self, outputs: Sequence[Placement | None]) -> tuple[Placement | None, ...]:
         """One for each output: a row may have one for all of a list."""

@@ -22,9 +22,6 @@ _CHUNKS = 8
 _DRAWN = 2
 _ALL = os.environ.get("SHARDPROP_SWEEP") == "all"
 
-# Functions that are wrong in some case, and why.
-KNOWN = {"nn.functional.cosine_embedding_loss": "`1 - cos` in C++ fills a pending tensor with ones"}
-
 # How many functions of a chunk are right, at least.
 _LEAST_RIGHT = 40
 
@@ -47,7 +44,7 @@ def test_no_function_is_silently_wrong(mesh_of: MeshOf, chunk: int) -> None:
                 continue
             if found.outcome is Outcome.RIGHT:
                 right.add(name)
-            elif found.outcome.is_wrong and name not in KNOWN:
+            elif found.outcome.is_wrong:
                 wrong.append(f"{case}\n    {found}")
             if _ALL:
                 raised += found.outcome.is_raised

@@ -1,0 +1,118 @@
+"""Views of strided or repeated shards whose elements are no shards of the output."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from .._torch import OpSchema, Placement, TensorMeta, is_shard, is_strided
+from ..metadata import output_meta
+from ..model.local_shapes import runs_of_ranks
+from ..model.placements import Placements
+from ..rules.families.views import Declined, follow_view
+from .correction import CallCorrection
+from .operands import first, shards_dim
+
+aten = torch.ops.aten
+
+_OPS = (
+    aten._unsafe_view.default,
+    aten.reshape.default,
+    aten.view.default,
+    aten.view_copy.default,
+)
+# The elements of larger views are not compared.
+_MOST_COMPARED = 1 << 24
+
+
+def _concerns(schema: OpSchema) -> bool:
+    """Are the elements of some rank's part of the output not those that it holds of the input?"""
+    spec = first(schema)
+    if _is_plain(spec.placements) or not all(isinstance(size, int) for size in spec.shape):
+        return False
+    sizes = spec.mesh.shape
+    try:
+        layouts = follow_view(schema.op, schema.args_schema, schema.kwargs_schema, sizes)
+    except Declined:  # as torch does
+        return False
+    meta = output_meta(schema)
+    assert isinstance(meta, TensorMeta)
+    whole = spec.shape, meta.shape
+    if all(_is_even(*each, sizes) for each in zip(whole, layouts, strict=True)):
+        return False
+    inner = _inner_dims(whole, layouts)
+    shapes = [shape[: len(shape) - inner] for shape in whole]
+    if math.prod(shapes[0]) > _MOST_COMPARED:
+        return False
+    numbers = torch.arange(math.prod(shapes[0]))
+    held = [
+        _held(numbers.view(shape), layout, sizes)
+        for shape, layout in zip(shapes, layouts, strict=True)
+    ]
+    return not all(torch.equal(before, after) for before, after in zip(*held, strict=True))
+
+
+def _is_plain(placements: Placements) -> bool:
+    """Is no shard strided, and no dim sharded by several mesh dims?"""
+    dims = [p.dim for p in placements if is_shard(p)]  # type: ignore[attr-defined]
+    return len({*dims}) == len(dims) and not any(map(is_strided, placements))
+
+
+def _is_even(shape: Sequence[int], placements: Placements, mesh_sizes: Sequence[int]) -> bool:
+    """Do plain shards alone cut the tensor, and leave all ranks as much?"""
+    pieces: Counter[int] = Counter()
+    for placement, ranks in zip(placements, mesh_sizes, strict=True):
+        if is_shard(placement):
+            pieces[placement.dim] = max(pieces[placement.dim], 1) * ranks  # type: ignore[attr-defined]
+    divides = all(shape[dim] % count == 0 for dim, count in pieces.items())
+    return divides and not any(map(is_strided, placements))
+
+
+def _inner_dims(shapes: Sequence[Sequence[int]], layouts: Sequence[Placements]) -> int:
+    """How many of the last dims the view leaves alone, and no mesh dim shards."""
+    count = 0
+    for sizes in zip(*(reversed(shape) for shape in shapes), strict=False):
+        dims = [len(shape) - 1 - count for shape in shapes]
+        cells = zip(layouts, dims, strict=True)
+        if len({*sizes}) > 1 or any(shards_dim(p, dim) for layout, dim in cells for p in layout):
+            break
+        count += 1
+    return count
+
+
+def _held(
+    whole: torch.Tensor, placements: Sequence[Placement], mesh_sizes: Sequence[int]
+) -> Iterator[torch.Tensor]:
+    """What each rank holds, flat; mesh dims cut from left to right."""
+    if not mesh_sizes:
+        yield whole.flatten()
+        return
+    (placement, *rest), (ranks, *sizes) = placements, mesh_sizes
+    for piece in _pieces(whole, placement, ranks):
+        yield from _held(piece, rest, sizes)
+
+
+def _pieces(whole: torch.Tensor, placement: Placement, ranks: int) -> Iterator[torch.Tensor]:
+    if not is_shard(placement):
+        yield from [whole] * ranks
+        return
+    dim: int = placement.dim  # type: ignore[attr-defined]
+    for runs in runs_of_ranks(whole.shape[dim], placement, ranks):
+        yield torch.cat([whole.narrow(dim, *run) for run in runs], dim)
+
+
+STRIDED_VIEW = CallCorrection(
+    name="view of strided shards",
+    ops=_OPS,
+    concerns=_concerns,
+    fault="takes what ranks hold of strided shards, or of a dim that several mesh dims shard, for "
+    "shards of the output which have other elements: the values are in other places or, where "
+    "sizes do not divide, the view raises on some ranks, and the others wait for them in the next "
+    "collective.",
+    right="is refused on all ranks: what is viewed is not moved.",
+    ends="a check in torch that the runs of a strided shard are runs of the output.",
+    refuses=True,
+)
