@@ -31,7 +31,9 @@ def checked(sound: Sound, rule: Any, calls: Sequence[Call], seed: int) -> OpRepo
             variants=False,
             allow_uneven_sharding=sound.allow_uneven_sharding,
         )(rule)
-        return check_op(sound.op, calls, Settings(missing=False, scripts=False, seed=seed))
+        return check_op(
+            sound.op, calls, Settings(missing=False, scripts=False, gradients=False, seed=seed)
+        )
 
 
 def is_found(mutant: Mutant, report: OpReport) -> bool:
