@@ -19,9 +19,15 @@ SECONDS = 120
 
 
 class Processes:
-    """Processes that are the ranks of one world."""
+    """Processes that are the ranks of one world.
 
-    def __init__(self, count: int = PROCESSES) -> None:
+    Args:
+        count: How many.
+        seconds: After which a rank that does not answer is taken to wait for another.
+    """
+
+    def __init__(self, count: int = PROCESSES, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
         # A server that has imported torch once forks sooner than each imports it.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["shardprop", "torch._dynamo"])
@@ -47,7 +53,7 @@ class Processes:
             pipe.send((function, args))
         answers = []
         for rank, pipe in enumerate(self._pipes):
-            if not wait([pipe], timeout=SECONDS):
+            if not wait([pipe], timeout=self._seconds):
                 raise AssertionError(f"rank {rank} does not answer")
             failed, answer = pipe.recv()
             if failed:

@@ -18,7 +18,8 @@ from .samples import SIZES, Sample, samples_of
 
 __all__ = ["Case", "cases_of", "drawn_cases", "outcome_of"]
 
-MeshOf = Callable[..., DeviceMesh]
+# None: there are not as many ranks.
+MeshOf = Callable[..., DeviceMesh | None]
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ def _laid_out(sample: Sample, size: str, mesh_of: MeshOf) -> Iterator[Case]:
     seen = set()
     for name, layout in LAYOUTS.items():
         mesh = mesh_of(*layout[0])
+        if mesh is None:
+            continue
         placements = placements_of(sample.tensors(), layout)
         is_whole = all(p.is_replicate() for each in placements for p in each)
         if not is_whole and (layout[0], placements) not in seen:
@@ -66,11 +69,12 @@ def _laid_out(sample: Sample, size: str, mesh_of: MeshOf) -> Iterator[Case]:
             yield Case(sample, size, name, mesh, placements)
 
 
-def outcome_of(case: Case, with_shardprop: bool = True) -> Found | None:
-    """How a case ends; None if one device refuses it."""
+def outcome_of(case: Case, *, with_shardprop: bool = True, simulated: bool = True) -> Found | None:
+    """How a case ends; None if one device refuses it. Not `simulated`: on this rank of a mesh of
+    processes."""
     with quiet():
         right = expected(case.sample, case.placements)
         if right is None:
             return None
         with shardprop.enabled() if with_shardprop else contextlib.nullcontext():
-            return found(case.sample, right, case.mesh, case.placements)
+            return found(case.sample, right, case.mesh, case.placements, simulated=simulated)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Placement, distribute_tensor
 
@@ -63,8 +64,9 @@ def placed(whole: torch.Tensor, mesh: DeviceMesh, placements: Placements) -> tor
         for mesh_dim, placement in enumerate(placements):
             if isinstance(placement, Partial):
                 local = _parts(local, mesh, mesh_dim)
+    simulated = _torch.in_local_tensor_mode()
     return DTensor.from_local(
-        _torch.as_one_tensor(local),
+        _torch.as_one_tensor(local) if simulated else local[dist.get_rank()],
         mesh,
         placements,
         run_check=False,

@@ -1,9 +1,10 @@
-"""What simulated ranks make of a call, and whether it is what one device makes of it."""
+"""What ranks make of a call, and whether it is what one device makes of it."""
 
 from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -110,10 +111,16 @@ def _gradients(values: Any, wanted: Any, cotangents: Any) -> list[torch.Tensor |
 
 
 def found(
-    sample: Sample, right: Expected, mesh: DeviceMesh, placements: Sequence[Placements]
+    sample: Sample,
+    right: Expected,
+    mesh: DeviceMesh,
+    placements: Sequence[Placements],
+    *,
+    simulated: bool,
 ) -> Found:
-    """What the ranks of a mesh make of a call whose operands are placed so."""
-    with LocalTensorMode(mesh.size()):
+    """What the ranks of a mesh make of a call whose operands are placed so: all of them, simulated
+    in this process, or this process, which is one of them."""
+    with LocalTensorMode(mesh.size()) if simulated else nullcontext():
         try:
             given: list[Any] = [
                 placed(x, mesh, each).requires_grad_(tensor.requires_grad)

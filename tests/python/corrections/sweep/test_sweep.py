@@ -1,7 +1,8 @@
 """With shardprop enabled no function of torch is silently wrong, in value or gradient.
 
-Two cases of each function by default, drawn from those of all sizes and layouts; every case,
-and what torch alone makes of it, with SHARDPROP_SWEEP=all (an hour).
+Two cases of each function by default, drawn from those of all sizes and layouts, and of some of
+them on real processes; every case, what torch alone makes of it, and all functions on real
+processes, with SHARDPROP_SWEEP=all (an hour).
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Callable, Iterable
 import pytest
 from torch.distributed.device_mesh import DeviceMesh
 
+from ...optimal.gloo import Processes
 from .cases import Case, cases_of, drawn_cases, outcome_of
+from .on_gloo import outcomes_on_rank
 from .outcome import Found, Outcome
 from .samples import functions
 
@@ -22,6 +25,8 @@ _CHUNKS = 8
 _DRAWN = 2
 _ALL = os.environ.get("SHARDPROP_SWEEP") == "all"
 
+# For the cases of a function on real processes, which take less than one if none waits.
+_MOST_SECONDS = 60.0
 # How many functions of a chunk are right, at least.
 _LEAST_RIGHT = 40
 
@@ -74,3 +79,26 @@ def test_what_torch_alone_gets_wrong_is_seen(
     mine = {found.outcome for found in map(outcome_of, cases) if found is not None}
     assert Outcome.RIGHT in mine
     assert not any(each.is_wrong for each in mine)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", [2, 3, 4])
+def test_no_function_is_silently_wrong_on_gloo(world: int) -> None:
+    """And none leaves a rank waiting."""
+    names = functions() if _ALL else functions()[world::60]
+    ranks = Processes(world, seconds=_MOST_SECONDS)
+    right = 0
+    wrong = []
+    try:
+        for name in names:
+            for of_ranks in zip(*ranks.call(outcomes_on_rank, name, _DRAWN), strict=True):
+                wrong += [
+                    f"{case}\n    {found}" for case, found in of_ranks if found.outcome.is_wrong
+                ]
+                raised = {found.outcome.is_raised for _, found in of_ranks}
+                assert len(raised) == 1, of_ranks  # all of them, or none
+                right += all(found.outcome is Outcome.RIGHT for _, found in of_ranks)
+    finally:
+        ranks.close()
+    assert not wrong, "silently wrong:\n" + "\n".join(wrong)
+    assert right > len(names) // 2
