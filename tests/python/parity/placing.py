@@ -50,7 +50,7 @@ class Placer:
         if self.rng.random() < 0.006 and len(result) > 1:
             # Operands that do not share a mesh: torch refuses, and we must with the same words.
             odd = self.rng.randrange(len(result))
-            other = draw_mesh(self.rng, self.mesh.ndim)
+            other = draw_mesh(self.rng, result[odd].mesh.ndim)
             result[odd] = replace(result[odd], mesh=other)
         return result
 
