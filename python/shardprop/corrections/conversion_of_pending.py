@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from .._torch import DTensorSpec, OpSchema
+from ..rules.pending_partials import is_truncated
 from .correction import CallCorrection
 from .operands import dtype_of, first, pending
 
@@ -43,9 +44,9 @@ def _is_lost(reduce_op: str, source: torch.dtype, to: torch.dtype) -> bool:
         return False
     if torch.bool in (source, to):
         return reduce_op == "sum"
-    if source.is_complex and not to.is_complex:
-        return reduce_op == "product"
-    return source.is_floating_point and not (to.is_floating_point or to.is_complex)
+    if source.is_complex and not to.is_complex and reduce_op == "product":
+        return True
+    return is_truncated(source, to)
 
 
 CONVERSION_OF_PENDING = CallCorrection(

@@ -9,7 +9,7 @@ import torch
 from .._torch import Partial
 from ..model.question import Question
 
-__all__ = ["partials_pass_conversion", "passes_conversion", "stands_for_itself"]
+__all__ = ["is_truncated", "partials_pass_conversion", "passes_conversion", "stands_for_itself"]
 
 _EQUAL_PARTS_REDUCE_TO_ONE = frozenset(("avg", "max", "min", "band", "bor"))
 
@@ -22,10 +22,15 @@ def passes_conversion(reduce_op: str, source: torch.dtype, to: torch.dtype) -> b
         return reduce_op == "product"  # which is zero where a factor is; 1 - 1 is zero as well
     if source is torch.bool:
         return reduce_op != "sum"  # of bools it is a logical or
-    if source.is_complex and not to.is_complex:
-        return reduce_op in ("sum", "avg")  # the real part of a product takes both
-    is_truncated = source.is_floating_point and not (to.is_floating_point or to.is_complex)
-    return not is_truncated or reduce_op in ("max", "min")
+    if source.is_complex and not to.is_complex and reduce_op not in ("sum", "avg"):
+        return False  # the real part of a product takes both
+    return not is_truncated(source, to) or reduce_op in ("max", "min")
+
+
+def is_truncated(source: torch.dtype, to: torch.dtype) -> bool:
+    """Does a conversion cut off fractions?"""
+    has_fractions = source.is_floating_point or source.is_complex
+    return has_fractions and not (to.is_floating_point or to.is_complex)
 
 
 def partials_pass_conversion(question: Question) -> bool:

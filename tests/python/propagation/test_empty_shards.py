@@ -193,3 +193,8 @@ def test_a_strided_shard_of_more_chunks_than_ranks(mesh_of: MeshOf) -> None:
     spec = spec_of(mesh_of(3), (8, 4), (SS(0, 2),))
     assert decided(aten.amax.default, spec, [0]).operands == ((R,),)
     assert decided(aten.amax.default, spec, [1]).operands == ((SS(0, 2),),)
+
+
+def test_only_the_dim_is_gathered_that_a_rank_has_nothing_of(mesh_of: MeshOf) -> None:
+    spec = spec_of(mesh_of(4, 2), (3, 8), (S(0), S(1)))
+    assert decided(aten.amax.default, spec, [0]).operands == ((R, S(1)),)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import distribute_tensor
+from torch.distributed.tensor import Placement, distribute_tensor
 
 import shardprop
 from shardprop.model.question import question_of
@@ -69,3 +69,40 @@ def test_an_op_whose_only_operand_is_a_keyword_runs_on_its_mesh(
     assert choice.mesh is mesh_of(4)
     assert (choice.outputs, choice.operands) == ((spec.placements,), ())
     assert (choice.cost, choice.operand_costs) == (0.0, [])
+
+
+@pytest.mark.parametrize(
+    ("costs", "wanted", "taken"),
+    [
+        ((0.0, -0.1, 5.0), (S(0), S(1), S(0)), 1),  # what gains something
+        ((0.0, 0.0, 0.0), (S(0), S(0), R), 1),  # the last that moves nothing
+        ((0.0, 0.0, 3.0), (R, S(1), S(0)), 0),  # the first that is free
+        ((4.0, 2.0, 2.0), (R, S(1), S(1)), 1),  # the least
+    ],
+)
+def test_torchs_choice_among_candidates(
+    mesh_of: Callable[..., DeviceMesh],
+    costs: tuple[float, ...],
+    wanted: tuple[Placement, ...],
+    taken: int,
+) -> None:
+    spec = spec_of(mesh_of(4), (8, 8), [S(0)])
+    candidates = [
+        Candidate(((R,),), ((placement,),), costs=(cost,))
+        for cost, placement in zip(costs, wanted, strict=True)
+    ]
+    schema = torch_registry.op_schema(torch.ops.aten.relu.default, (spec,), {})
+    rule = FollowRule(lambda question: candidates)
+    choice = rule.choose(question_of(schema, meta_of((8, 8))), current_policy())
+    assert choice.operand_costs == [costs[taken]]
+    assert choice.operands == ((wanted[taken],),)
+
+
+def test_a_mesh_that_equals_another_is_the_same(mesh_of: Callable[..., DeviceMesh]) -> None:
+    meshes = mesh_of(4), DeviceMesh("cpu", list(range(4)), _init_backend=False)
+    specs = [spec_of(mesh, (8, 8), [S(0)]) for mesh in meshes]
+    assert meshes[0] is not meshes[1] and meshes[0] == meshes[1]
+    schema = torch_registry.op_schema(torch.ops.aten.equal.default, tuple(specs), {})
+    rule = FollowRule(lambda question: Candidate(((R,),), ((S(0),), (S(0),))))
+    choice = rule.choose(question_of(schema, meta_of((8, 8))), current_policy())
+    assert choice.operand_costs == [0.0, 0.0]

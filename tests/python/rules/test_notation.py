@@ -553,3 +553,10 @@ def test_plain_shards_are_torchs_placeholders() -> None:
     (row,) = Notation("m -> m").rows(aten.relu.default, (M(4),), {})
     assert [type(cell) for cell in row] == [_ShardingPlaceholder] * 2
     assert not isinstance(row[0], Shard)
+
+
+def test_notations_of_one_text_are_equal() -> None:
+    first, again, other = (Notation(text) for text in ("m n -> m n", "m n -> m n", "n m -> n m"))
+    assert first == again and hash(first) == hash(again)
+    assert first != other and other != first
+    assert first != "m n -> m n"
