@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -31,9 +31,9 @@ _MOST_COMPARED = 1 << 24
 def _concerns(schema: OpSchema) -> bool:
     """Are the elements of some rank's part of the output not those that it holds of the input?"""
     spec = first(schema)
-    if _is_plain(spec.placements) or not all(isinstance(size, int) for size in spec.shape):
-        return False
     sizes = spec.mesh.shape
+    if _is_even(spec.shape, spec.placements, sizes):
+        return False
     try:
         layouts = follow_view(schema.op, schema.args_schema, schema.kwargs_schema, sizes)
     except Declined:  # as torch does
@@ -41,8 +41,6 @@ def _concerns(schema: OpSchema) -> bool:
     meta = output_meta(schema)
     assert isinstance(meta, TensorMeta)
     whole = spec.shape, meta.shape
-    if all(_is_even(*each, sizes) for each in zip(whole, layouts, strict=True)):
-        return False
     inner = _inner_dims(whole, layouts)
     shapes = [shape[: len(shape) - inner] for shape in whole]
     if math.prod(shapes[0]) > _MOST_COMPARED:
@@ -55,20 +53,22 @@ def _concerns(schema: OpSchema) -> bool:
     return not all(torch.equal(before, after) for before, after in zip(*held, strict=True))
 
 
-def _is_plain(placements: Placements) -> bool:
-    """Is no shard strided, and no dim sharded by several mesh dims?"""
-    dims = [p.dim for p in placements if is_shard(p)]  # type: ignore[attr-defined]
-    return len({*dims}) == len(dims) and not any(map(is_strided, placements))
+def _is_even(shape: Sequence[Any], placements: Placements, mesh_sizes: Sequence[int]) -> bool:
+    """Do plain shards alone cut the tensor, and several of one dim leave all ranks as much?
 
-
-def _is_even(shape: Sequence[int], placements: Placements, mesh_sizes: Sequence[int]) -> bool:
-    """Do plain shards alone cut the tensor, and leave all ranks as much?"""
-    pieces: Counter[int] = Counter()
+    Then a view is right, or torch refuses it, or it raises on all ranks alike. So it is of sizes
+    that are expressions, which nothing is known of.
+    """
+    pieces: dict[int, list[int]] = {}
     for placement, ranks in zip(placements, mesh_sizes, strict=True):
+        if is_strided(placement):
+            return not all(isinstance(size, int) for size in shape)
         if is_shard(placement):
-            pieces[placement.dim] = max(pieces[placement.dim], 1) * ranks  # type: ignore[attr-defined]
-    divides = all(shape[dim] % count == 0 for dim, count in pieces.items())
-    return divides and not any(map(is_strided, placements))
+            pieces.setdefault(placement.dim, []).append(ranks)  # type: ignore[attr-defined]
+    again = {dim: math.prod(ranks) for dim, ranks in pieces.items() if len(ranks) > 1}
+    if not again or not all(isinstance(size, int) for size in shape):
+        return True
+    return all(shape[dim] % count == 0 for dim, count in again.items())
 
 
 def _inner_dims(shapes: Sequence[Sequence[int]], layouts: Sequence[Placements]) -> int:
