@@ -58,8 +58,7 @@ number, and what they hold is added up later. Whoever wants the number itself re
 
 Other single-dim rules of torch are used as they are ([torch-rules.md](torch-rules.md) lists what
 is wrong with them). Plans of symbolic sizes are torch's own. A mean loss whose targets are
-ignored by default (-100), spread unevenly, and a maximum norm of a pending maximum of negative
-numbers are wrong in ways that depend on values.
+ignored by default (-100), spread unevenly, is wrong in a way that depends on values.
 """
 
 

@@ -17,7 +17,6 @@ from .collectives import (
     gather,
     local_offset,
     local_size,
-    partition,
     reduce,
     reduce_scatter,
     reduce_scatter_single,
@@ -64,9 +63,7 @@ from .handlers import (
     ARGMAX_MOVES_NOTHING,
     HANDLED_BY_US,
     MEANT,
-    SQUEEZED_IN_PLACE,
-    put_handlers_back,
-    put_handlers_right,
+    RESHAPED_IN_PLACE,
 )
 from .mesh import (
     coordinate_in,
@@ -104,6 +101,7 @@ from .ops import (
     overload_of_definition,
     takes_numbers_as_tensors,
 )
+from .partition import INTEGERS_MADE_PENDING, partition
 from .patches import foreign_patches
 from .placements import has_strided, is_partial, is_shard, is_strided
 from .planner import (
@@ -138,6 +136,7 @@ from .propagation import (
     uninstall_propagation,
     watched_propagation,
 )
+from .put_right import put_back, put_right
 from .ranks import (
     RanksRaise,
     all_ranks_at_once,
@@ -211,6 +210,7 @@ from .types import (
     FakeTensor,
     FakeTensorMode,
     IntLike,
+    MaskPartial,
     NormPartial,
     OpOverload,
     OpOverloadPacket,

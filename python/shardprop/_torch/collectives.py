@@ -63,11 +63,6 @@ def chunk(dst: Placement, local: torch.Tensor, mesh: DeviceMesh, mesh_dim: int) 
     return cut(local, mesh, mesh_dim, coordinate_on(mesh, mesh_dim))  # type: ignore[no-any-return]
 
 
-def partition(dst: Placement, local: torch.Tensor, mesh: DeviceMesh, mesh_dim: int) -> torch.Tensor:
-    """Replicate to a Partial; torch divides for a sum, and integers become floats."""
-    return dst._partition_value(local, mesh, mesh_dim)  # type: ignore[attr-defined,no-any-return]
-
-
 def exchange(
     local: torch.Tensor,
     received: Sequence[int],

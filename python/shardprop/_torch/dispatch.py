@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from torch.distributed.tensor import _dispatch
 
-from .handlers import GATHERING_FIRST, MOVING_AS_DECIDED, MOVING_NOTHING, SQUEEZING
+from .handlers import GATHERING_FIRST, MOVING_AS_DECIDED, MOVING_NOTHING, RESHAPING
 from .types import DTensor, OpOverload
 
 # The handlers that ask the propagator and do something more around it.
-_MOVING_AS_DECIDED = frozenset([MOVING_AS_DECIDED, SQUEEZING])
+_MOVING_AS_DECIDED = frozenset([MOVING_AS_DECIDED, RESHAPING])
 _ASKING_HANDLERS = _MOVING_AS_DECIDED.union(
     [_dispatch.argminmax_handler, GATHERING_FIRST, *MOVING_NOTHING.values()]  # type: ignore[attr-defined]
 )

@@ -41,7 +41,7 @@ MEANT: Mapping[OpOverload, OpOverload] = {
 
 # What the fault is called that the handler of these ops has in common with those of convolutions.
 ARGMAX_MOVES_NOTHING = "argmax that moves nothing"
-SQUEEZED_IN_PLACE = "squeeze in place that leaves the shape"
+RESHAPED_IN_PLACE = "reshape in place that leaves the shape"
 _ARGMINMAX: Handler = _dispatch.argminmax_handler  # type: ignore[attr-defined]
 
 
@@ -106,7 +106,7 @@ def _meant(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]
         return MEANT[op_call](*args, **kwargs)
 
 
-def _squeeze_in_place(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+def _reshape_in_place(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     """What torch's dispatcher does, which gives the tensor its new shape only where a shard has
     another dim then."""
     tensor: DTensor = args[0]
@@ -116,14 +116,14 @@ def _squeeze_in_place(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[s
         (op_call, args[1:]) if rewritten is None else (rewritten.op, rewritten.args_schema[1:])
     )
     is_left = spec.placements == tensor.placements and spec.shape != tensor.shape
-    with _noted(SQUEEZED_IN_PLACE) if is_left else nullcontext():
+    with _noted(RESHAPED_IN_PLACE) if is_left else nullcontext():
         if tensor.device_mesh.get_coordinate() is not None:
             op(tensor._local_tensor, *rest)
         tensor._spec = spec
         return return_and_correct_aliasing(op_call, args, kwargs, tensor)  # type: ignore[no-untyped-call]
 
 
-MOVING_AS_DECIDED, GATHERING_FIRST, SQUEEZING = _convolution, _argminmax, _squeeze_in_place
+MOVING_AS_DECIDED, GATHERING_FIRST, RESHAPING = _convolution, _argminmax, _reshape_in_place
 
 # Per op what torch has, and what stands in its place.
 _REPLACED: Mapping[OpOverload, tuple[Handler | None, Handler]] = {
@@ -131,7 +131,8 @@ _REPLACED: Mapping[OpOverload, tuple[Handler | None, Handler]] = {
     **dict.fromkeys((aten.argmax.default, aten.argmin.default), (_ARGMINMAX, _argminmax)),
     **dict.fromkeys(MEANT, (None, _meant)),
     **dict.fromkeys(
-        (aten.squeeze_.default, aten.squeeze_.dim, aten.squeeze_.dims), (None, _squeeze_in_place)
+        (aten.squeeze_.default, aten.squeeze_.dim, aten.squeeze_.dims, aten.t_.default),
+        (None, _reshape_in_place),
     ),
 }
 # Ops for which torch has none.

@@ -14,7 +14,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry,
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 from torch.distributed.tensor._ops import _math_ops
 from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
-from torch.distributed.tensor.placement_types import _MaskPartial
+from torch.distributed.tensor.placement_types import _MaskPartial as MaskPartial
 from torch.distributed.tensor.placement_types import _StridedShard as StridedShard
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -28,6 +28,7 @@ __all__ = [
     "FakeTensor",
     "FakeTensorMode",
     "IntLike",
+    "MaskPartial",
     "NormPartial",
     "OpOverload",
     "OpOverloadPacket",
@@ -70,4 +71,4 @@ def norm_partial(order: float) -> Partial:
 
 def mask_partial(shape: Sequence[int], dim: int) -> Placement:
     """What is pending where each rank looked up its own shard of `dim` and masked the rest."""
-    return _MaskPartial(offset_shape=shape, offset_dim=dim)  # type: ignore[no-untyped-call]
+    return MaskPartial(offset_shape=shape, offset_dim=dim)  # type: ignore[no-untyped-call]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 
-from .._torch import OpSchema
+from .._torch import OpSchema, Partial
 from .correction import CallCorrection
 from .operands import dtype_of, first, is_pending
 
@@ -17,6 +20,10 @@ def _concerns(schema: OpSchema) -> bool:
     return is_exact and is_pending(schema, "sum", "avg")
 
 
+def _keeps(row: Sequence[Any], _: tuple[Any, ...]) -> bool:
+    return not any(isinstance(p, Partial) and p.reduce_op in ("sum", "avg") for p in row)
+
+
 _OPS = (
     aten.avg_pool1d.default,
     aten.avg_pool2d.default,
@@ -24,6 +31,12 @@ _OPS = (
     aten.adaptive_avg_pool1d.default,
     aten._adaptive_avg_pool2d.default,
     aten._adaptive_avg_pool3d.default,
+    aten.avg_pool1d.out,
+    aten.avg_pool2d.out,
+    aten.avg_pool3d.out,
+    aten.adaptive_avg_pool1d.out,
+    aten._adaptive_avg_pool2d.out,
+    aten._adaptive_avg_pool3d.out,
 )
 
 AVERAGE_OF_INTEGERS = CallCorrection(
@@ -34,4 +47,5 @@ AVERAGE_OF_INTEGERS = CallCorrection(
     right="reduces it first.",
     ends="rows of torch's own that look at dtypes; those of 2.15 do not.",
     in_rows=_OPS,
+    keeps=_keeps,
 )

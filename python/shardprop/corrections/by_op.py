@@ -7,6 +7,7 @@ from .argmax_handler import ARGMAX_HANDLER
 from .average_of_integers import AVERAGE_OF_INTEGERS
 from .backward_from_the_end import BACKWARD_FROM_THE_END
 from .bits_of_another_dtype import BITS_OF_ANOTHER_DTYPE
+from .broadcast_batches import BROADCAST_BATCHES
 from .complex_as_real import COMPLEX_AS_REAL
 from .conversion_of_pending import CONVERSION_OF_PENDING
 from .converted_pending import CONVERTED_PENDING
@@ -20,21 +21,25 @@ from .factory_of_pending import FACTORY_OF_PENDING
 from .first_of_equals import FIRST_OF_EQUALS
 from .identity_on_all import IDENTITY_ON_ALL
 from .indexed_by_another_size import INDEXED_BY_ANOTHER_SIZE
+from .integers_made_pending import INTEGERS_MADE_PENDING
 from .joined_bools import JOINED_BOOLS
+from .left_out_of_keys import LEFT_OUT_OF_KEYS
 from .local_sizes import LOCAL_SIZES
+from .masked_twice import MASKED_TWICE
 from .named_as_in_place import NAMED_AS_IN_PLACE
 from .nansum_of_pending import NANSUM_OF_PENDING
 from .no_dims_named import NO_DIMS_NAMED
 from .pooling_of_one_image import POOLING_OF_ONE_IMAGE
 from .powers_of_pending import POWERS_OF_PENDING
+from .reshaped_in_place import RESHAPED_IN_PLACE
 from .scan_from_the_end import SCAN_FROM_THE_END
-from .squeezed_in_place import SQUEEZED_IN_PLACE
 from .strided_out_of_order import STRIDED_OUT_OF_ORDER
 from .strided_view import STRIDED_VIEW
 from .sum_of_pending_norm import SUM_OF_PENDING_NORM
 from .uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
 from .unmoved_keyword import UNMOVED_KEYWORD
 from .weighted_mean import WEIGHTED_MEAN
+from .written_and_moved import WRITTEN_AND_MOVED
 
 __all__ = ["CORRECTIONS", "corrections_of"]
 
@@ -57,19 +62,24 @@ CORRECTIONS: tuple[Correction, ...] = (
     WEIGHTED_MEAN,
     EXTREMES_THROUGH_OPS,
     POOLING_OF_ONE_IMAGE,
+    BROADCAST_BATCHES,
     UNMOVED_KEYWORD,
+    WRITTEN_AND_MOVED,
     STRIDED_VIEW,
     EMBEDDING_BY_FREQUENCY,
     INDEXED_BY_ANOTHER_SIZE,
+    MASKED_TWICE,
     JOINED_BOOLS,
     CONVOLUTION_HANDLER,
     NAMED_AS_IN_PLACE,
-    SQUEEZED_IN_PLACE,
+    RESHAPED_IN_PLACE,
     ARGMAX_HANDLER,
     FIRST_OF_EQUALS,
     EMPTY_SHARDS,
     UNEVEN_FLATTENED_GATHER,
     STRIDED_OUT_OF_ORDER,
+    INTEGERS_MADE_PENDING,
+    LEFT_OUT_OF_KEYS,
 )
 
 

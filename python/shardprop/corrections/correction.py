@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._torch import OpOverload, OpSchema
+from .._torch import OpOverload, OpSchema, OutputSharding
 
 __all__ = ["CallCorrection", "Correction"]
 
@@ -20,7 +20,9 @@ class Correction:
         fault: What torch does, and why its values are wrong; a sentence without its subject.
         right: What shardprop does; likewise.
         ends: What ends it.
-        where: What has the fault, in words; the ops of a `CallCorrection` tell.
+        where: What has the fault, in words; else the ops of a `CallCorrection` tell.
+        spares: Is a decision of torch's right after all, which it makes where no strategy without
+            the fault is known? None: it is not.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Correction:
     right: str
     ends: str
     where: str = ""
+    spares: Callable[[OpSchema, OutputSharding], bool] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,6 +44,8 @@ class CallCorrection(Correction):
         in_rows: Those of them whose single-dim rules, in a torch that has some, have the fault too.
         keeps: Does a row of such a rule hold, for these arguments? None: a rule of ours stands in
             its place, or nothing is to be left out.
+        accepts: A filter over whole strategies of such a rule (`RowsRule.accepts`).
+        leaves_written: Does what the op writes into have to stay where it is?
         refuses: Is a call refused that is concerned, on all ranks?
     """
 
@@ -48,4 +53,11 @@ class CallCorrection(Correction):
     concerns: Callable[[OpSchema], bool]
     in_rows: tuple[OpOverload, ...] = ()
     keeps: Callable[[Sequence[Any], tuple[Any, ...]], bool] | None = None
+    accepts: Callable[..., bool] | None = None
+    leaves_written: bool = False
     refuses: bool = False
+
+    @property
+    def narrows(self) -> bool:
+        """Is some of what such a rule offers left out? Else a rule of ours stands in its place."""
+        return self.keeps is not None or self.accepts is not None or self.leaves_written

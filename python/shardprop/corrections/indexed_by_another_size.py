@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .._torch import OpSchema
+from .._torch import OpSchema, Partial
 from .correction import CallCorrection
 from .operands import argument, operands, shards_of
 
@@ -21,7 +21,9 @@ def _concerns(schema: OpSchema) -> bool:
         for dim in range(ndim)
         if dim != along % ndim and any(spec.shape[dim] != specs[0].shape[dim] for spec in specs)
     ]
-    return any(shards_of(spec, dim) for spec in specs for dim in differing)
+    is_pending = any(isinstance(p, Partial) for spec in specs for p in spec.placements)
+    is_cut = any(shards_of(spec, dim) for spec in specs for dim in differing)
+    return is_cut or (is_pending and bool(differing))  # what is pending may become a shard
 
 
 INDEXED_BY_ANOTHER_SIZE = CallCorrection(

@@ -32,6 +32,7 @@ class OpTraits:
         rewrites: How it does that.
         mutates: It writes into an argument, or resizes it, says its schema.
         written: Positions of the positional arguments that it writes into.
+        returned: Returns that are arguments it writes into: (return, position of the argument).
         minds_empty: It may raise on tensors without elements, and can be tried on them: no
             elementwise op, none that draws random numbers or takes sizes.
     """
@@ -51,6 +52,7 @@ class OpTraits:
     rewrites: ArgumentRewrites
     mutates: bool
     written: tuple[int, ...]
+    returned: tuple[tuple[int, int], ...]
     minds_empty: bool
 
     @property
@@ -96,6 +98,7 @@ def _read(op: OpOverload) -> OpTraits:
     is_list_op = name.startswith(_OF_LISTS) and any(
         "List[Tensor]" in str(a.type) for a in schema.arguments
     )
+    written = tuple(i for i, a in enumerate(schema.arguments) if _is_written(a))
     return OpTraits(
         op=op,
         in_place=name.split("::")[1].split(".")[0].endswith("_"),
@@ -110,7 +113,13 @@ def _read(op: OpOverload) -> OpTraits:
         rewrites_arguments=rewrites_arguments,
         rewrites=rewrites,
         mutates=schema.is_mutable,
-        written=tuple(i for i, a in enumerate(schema.arguments) if _is_written(a)),
+        written=written,
+        returned=tuple(
+            (at, position)
+            for at, result in enumerate(schema.returns)
+            for position in written
+            if result.alias_info and _names(result) == _names(schema.arguments[position])
+        ),
         minds_empty=not rewrites_arguments and _minds_empty(op, is_list_op and schema.is_mutable),
     )
 
@@ -120,6 +129,11 @@ def _minds_empty(op: OpOverload, is_written_list: bool) -> bool:
     return not is_written_list and tags.isdisjoint(
         (torch.Tag.pointwise, torch.Tag.nondeterministic_seeded)
     )
+
+
+def _names(place: Any) -> Any:
+    """What the schema calls the memory that an argument or a return is in."""
+    return place.alias_info.before_set
 
 
 def _is_written(argument: Any) -> bool:

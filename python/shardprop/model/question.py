@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeGuard
+
+import torch
 
 from .. import _torch
 from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, TensorMeta, has_strided
@@ -22,6 +25,7 @@ __all__ = [
     "staying_operands",
     "strided_flag",
     "with_operands",
+    "written_cells",
 ]
 
 # Metadata of an op's outputs: of one tensor, a list with None for an output that is absent, or None
@@ -157,16 +161,50 @@ def staying_operands(question: Question) -> list[int]:
 
     torch does not look at these when it decides, so neither do we where the rule is its own.
     """
-    staying = [*range(question.positional, len(question.operands))]
-    written = traits_of(question.op).written
-    if written:
+    keyword = range(question.positional, len(question.operands))
+    return [*keyword, *itertools.chain(*_in_arguments(question, _written(question)).values())]
+
+
+def written_cells(question: Question, outputs: int) -> list[tuple[int, int]]:
+    """Cells of a row that are of a tensor which the op writes into, each with that operand: the
+    operand's own, and that of the output it is returned as."""
+    traits = traits_of(question.op)
+    written = _in_arguments(question, _written(question))
+    pairs = [(outputs + operand, operand) for each in written.values() for operand in each]
+    pairs += [
+        (output, operand)
+        for output, position in traits.returned
+        if output < outputs
+        for operand in written[position][:1]
+    ]
+    for output, name in enumerate(traits.out_arguments):
+        spec = question.kwargs.get(name)
+        for operand in range(question.positional, len(question.operands)):
+            if question.operands[operand] is spec:
+                pairs += [(outputs + operand, operand), (output, operand)]
+    return pairs
+
+
+# Running mean and variance, which the schema does not say are written into.
+_UNDECLARED = {torch.ops.aten.native_batch_norm.default: (3, 4)}
+
+
+def _written(question: Question) -> tuple[int, ...]:
+    """Positions of the arguments that the op writes into."""
+    return _UNDECLARED.get(question.op) or traits_of(question.op).written
+
+
+def _in_arguments(question: Question, positions: Sequence[int]) -> dict[int, range]:
+    """Per position among the arguments the operands that it has."""
+    found: dict[int, range] = {}
+    if positions:
         operand = 0
         for position, arg in enumerate(question.args):
             count = len([x for x in _torch.tree_leaves(arg) if isinstance(x, DTensorSpec)])
-            if position in written:
-                staying += range(operand, operand + count)
+            if position in positions:
+                found[position] = range(operand, operand + count)
             operand += count
-    return staying
+    return found
 
 
 def strided_flag(operands: Sequence[DTensorSpec]) -> bool | None:

@@ -20,6 +20,7 @@ from ..model.question import (
     metas_of,
     staying_operands,
     strided_flag,
+    written_cells,
 )
 from ..model.symbolic_guards import SymbolicSizes
 from ..rules.rule import Rows, RowsRule
@@ -161,6 +162,9 @@ def _fixed(
     if rule.leaves_unmovable:
         staying = staying_operands(question)
         fixed += [(outputs + index, question.operands[index]) for index in staying]
+    if rule.leaves_written:
+        cells = written_cells(question, outputs)
+        fixed += [(cell, question.operands[index]) for cell, index in cells]
     return fixed or None
 
 

@@ -70,13 +70,13 @@ def _fault_left(found: Route, declined: Exception) -> Correction | None:
     return found.correction if isinstance(declined, NoStrategyError) else None
 
 
-def _refuse_fault(schema: OpSchema, fault: Correction | None) -> None:
+def _refuse_fault(schema: OpSchema, answer: OutputSharding, fault: Correction | None) -> None:
     """torch has decided a call of which it gets the values wrong, if there is a `fault`.
 
     Raises:
         ShardpropError: there is one.
     """
-    if fault is None:
+    if fault is None or (fault.spares is not None and fault.spares(schema, answer)):
         return
     specs = ", ".join(map(str, specs_of(schema)))
     raise ShardpropError(
@@ -125,14 +125,14 @@ def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputS
                 error.add_note(f"shardprop: {torch_registry.way_to_a_rule(schema.op)}")
             raise
     # Only now: what torch refuses, too, has torch's own words.
-    _refuse_fault(schema, found.correction)
+    _refuse_fault(schema, answer, found.correction)
     return answer
 
 
 def _decide_inside(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Inside:
     """The decision of a call inside a decomposition, where rows alone do not decide it."""
     found = route_by_arguments(schema, chooser)
-    fault = None
+    fault = found.correction if found.rule is None else None
     if found.who is Who.READ_OUT:
         return Inside(read_out(schema), None)
     if found.rule is not None:
@@ -145,7 +145,7 @@ def _decide_inside(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Insi
             return Inside(answer, found.correction)
     with chooser.one_decision():
         by_torch = _torch.torch_propagate_with_meta(schema, meta)
-    _refuse_fault(schema, fault)
+    _refuse_fault(schema, by_torch, fault)
     return Inside(by_torch, None)
 
 

@@ -235,11 +235,11 @@ def _install(terms: Terms) -> None:
     global _enabled
     with _terms.changing():
         _terms.change_to(terms)
-        install(propagate_sharding)
         if terms.policy.corrects:
-            _torch.put_handlers_right(_noted, fault_of_handler)
+            _torch.put_right(_noted, fault_of_handler, _recorder.plan_corrected)
         else:
-            _torch.put_handlers_back()
+            _torch.put_back()
+        install(propagate_sharding)
         _enabled = True
         # Rows that were decided inside a decomposition were decided under a policy.
         decomposer.clear()
@@ -252,8 +252,8 @@ def disable() -> None:
     with _terms.changing():
         _terms.change_to(_not_enabled)
         _torch.uninstall_pricing()
+        _torch.put_back()
         uninstall()
-        _torch.put_handlers_back()
         _enabled = False
         decomposer.clear()
 

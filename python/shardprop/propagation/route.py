@@ -13,6 +13,7 @@ from ..corrections.by_op import corrections_of
 from ..corrections.correction import CallCorrection, Correction
 from ..corrections.empty_shards import EMPTY_SHARDS
 from ..corrections.local_sizes import LOCAL_SIZES
+from ..corrections.written_and_moved import WRITTEN_AND_MOVED
 from ..model.mesh import core_mesh
 from ..model.op_traits import traits_of
 from ..rules import torch_registry
@@ -218,11 +219,11 @@ def _rule_without(fault: CallCorrection, found: Route) -> Rule | None:
     """The rule to ask in the place of one that has a fault."""
     rule = found.rule
     rows = None if rule is None else rule.as_rows
-    if fault.keeps is None or rows is None:
+    if rows is None or not fault.narrows:
         return own_rule(found.op) or rule
     key = id(rows), fault
     if key not in _without:
-        _without[key] = rows, KeptRows(rows, fault.keeps)
+        _without[key] = rows, KeptRows(rows, fault.keeps, fault.accepts, fault.leaves_written)
     return _without[key][1]
 
 
@@ -259,16 +260,19 @@ def route_by_arguments(schema: OpSchema, chooser: Chooser) -> Route:
     try:
         rule = decomposer.rows(schema, chooser)
     except Declined as declined:
-        return found.left_to_torch(str(declined))
+        fault = WRITTEN_AND_MOVED if chooser.corrects and traits_of(schema.op).mutates else None
+        return found.left_to_torch(str(declined), fault)
     return replace(found, rule=rule, correction=_fault_inside(schema, rule, chooser))
 
 
 def _fault_inside(schema: OpSchema, rule: DecompositionRule, chooser: Chooser) -> Correction | None:
     """The fault that torch's own decision of an op that decomposes has, or may have."""
-    if rule.correction is not None or rule.torch_rows is None:  # which is most often so
+    if rule.correction is not None or rule.is_as_torchs:  # which is most often so
         return rule.correction
-    is_misplaced = rule.would_misplace(rule.question(schema, None), chooser)
-    return LOCAL_SIZES if is_misplaced else None
+    question = rule.question(schema, None)
+    if rule.would_move(question, chooser):
+        return WRITTEN_AND_MOVED
+    return LOCAL_SIZES if rule.would_misplace(question, chooser) else None
 
 
 def _corrected(found: Route, schema: OpSchema, chooser: Chooser) -> Route:

@@ -188,17 +188,7 @@ def _chunk(local: torch.Tensor, at: _Site) -> torch.Tensor:
 
 
 def _partition(local: torch.Tensor, at: _Site) -> torch.Tensor:
-    exact = not (local.is_floating_point() or local.is_complex())
-    if exact and at.dst.reduce_op == "sum":  # type: ignore[attr-defined]
-        # torch divides, which makes floats of them.
-        kept: torch.Tensor = _kept_by_the_first(local, at.coordinate())
-        return kept
     return _torch.partition(at.dst, local, at.mesh, at.mesh_dim)
-
-
-@_torch.on_each_rank
-def _kept_by_the_first(local: torch.Tensor, coordinate: int) -> torch.Tensor:
-    return local.clone() if coordinate == 0 else torch.zeros_like(local)
 
 
 def _zero_fill(local: torch.Tensor, at: _Site) -> torch.Tensor:

@@ -20,10 +20,18 @@ class KeptRows(RowsRule):
 
     Args:
         rule: All rows.
-        keeps: Which of them hold.
+        keeps: Which of them hold; None: all.
+        accepts: A filter over whole strategies, beside that of the rule.
+        leaves_written: Does what the op writes into have to stay?
     """
 
-    def __init__(self, rule: RowsRule, keeps: Keeps) -> None:
+    def __init__(
+        self,
+        rule: RowsRule,
+        keeps: Keeps | None = None,
+        accepts: Callable[..., bool] | None = None,
+        leaves_written: bool = False,
+    ) -> None:
         self._rule = rule
         self._keeps = keeps
         self.origin = rule.origin
@@ -31,8 +39,9 @@ class KeptRows(RowsRule):
         self.different_mesh_args = rule.different_mesh_args
         self.allow_uneven_sharding = rule.allow_uneven_sharding
         self.allow_unbacked_sharding = rule.allow_unbacked_sharding
-        self.accepts = rule.accepts
+        self.accepts = _both(rule.accepts, accepts)
         self.keeps_written_in_place = rule.keeps_written_in_place
+        self.leaves_written = leaves_written or rule.leaves_written
         self.leaves_unmovable = rule.leaves_unmovable
         self.has_fixed_code = rule.has_fixed_code
 
@@ -53,4 +62,13 @@ class KeptRows(RowsRule):
     ) -> Rows:
         """See `RowsRule.rows_of`."""
         rows = self._rule.rows_of(op, args, kwargs, meta)
-        return [row for row in rows if self._keeps(row, args)]
+        return rows if self._keeps is None else [row for row in rows if self._keeps(row, args)]
+
+
+def _both(
+    first: Callable[..., bool] | None, second: Callable[..., bool] | None
+) -> Callable[..., bool] | None:
+    """A filter that accepts what both do."""
+    if first is None or second is None:
+        return first or second
+    return lambda *strategy: first(*strategy) and second(*strategy)

@@ -9,7 +9,13 @@ import torch
 from .._torch import Partial
 from ..model.question import Question
 
-__all__ = ["is_truncated", "partials_pass_conversion", "passes_conversion", "stands_for_itself"]
+__all__ = [
+    "is_truncated",
+    "keeps_order",
+    "partials_pass_conversion",
+    "passes_conversion",
+    "stands_for_itself",
+]
 
 _EQUAL_PARTS_REDUCE_TO_ONE = frozenset(("avg", "max", "min", "band", "bor"))
 
@@ -31,6 +37,20 @@ def is_truncated(source: torch.dtype, to: torch.dtype) -> bool:
     """Does a conversion cut off fractions?"""
     has_fractions = source.is_floating_point or source.is_complex
     return has_fractions and not (to.is_floating_point or to.is_complex)
+
+
+def keeps_order(source: torch.dtype, to: torch.dtype) -> bool:
+    """Is of two numbers the larger one the larger one in the other dtype, too, or as large?
+
+    So it is where the other dtype has all numbers of the first. Floats that have no place among
+    integers with a sign are left out: what becomes of them is not defined.
+    """
+    if to.is_floating_point or to.is_complex or source == to or torch.bool in (source, to):
+        return True
+    if source.is_floating_point or source.is_complex:
+        return to.is_signed
+    has, needs = torch.iinfo(to), torch.iinfo(source)
+    return has.min <= needs.min and has.max >= needs.max
 
 
 def partials_pass_conversion(question: Question) -> bool:

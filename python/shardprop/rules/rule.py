@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpOverload, OpSchema, Placement
 from ..errors import ShardpropError
-from ..model.question import Choice, NoStrategyError, OutputMeta, Question, question_of
+from ..model.question import (
+    Choice,
+    NoStrategyError,
+    OutputMeta,
+    Question,
+    question_of,
+    written_cells,
+)
 from .notation.rule_text import Notation
 from .places import function_place
 
@@ -194,6 +201,7 @@ class RowsRule(Rule):
         allow_unbacked_sharding: What torch assumes where an unbacked size may not be shardable.
         accepts: A filter over whole strategies, as torch 2.15 writes them.
         keeps_written_in_place: What an in-place op writes into keeps its placements.
+        leaves_written: So does all that an op writes into, and what it returns of that.
         leaves_unmovable: Operands that torch's dispatcher does not move stay where they are, and
             placeholders may ask something of sizes.
         has_fixed_code: Its rows depend on nothing but the arguments, so they may be held.
@@ -206,6 +214,7 @@ class RowsRule(Rule):
     allow_unbacked_sharding: bool | None = None
     accepts: Callable[..., bool] | None = None
     keeps_written_in_place: bool = True
+    leaves_written: bool = False
     leaves_unmovable: bool = False
     has_fixed_code: bool = False
 
@@ -296,9 +305,9 @@ def rule_of_entry(entry: Any) -> RowsRule:
 class DecompositionRule(RowsRule):
     """The rows that an op's decomposition gives for one call.
 
-    torch expands them as they are: in-place ops are not treated apart, and uneven shards are
-    refused, as by its ``expand_to_full_mesh_op_strategy`` when it is told nothing else. The
-    all-Replicate row must be among them.
+    torch expands them as they are: in-place ops are not treated apart (unless `leaves_written`),
+    and uneven shards are refused, as by its ``expand_to_full_mesh_op_strategy`` when it is told
+    nothing else. The all-Replicate row must be among them.
 
     Attributes:
         rows: Placements of outputs and operands on one mesh dim.
@@ -314,6 +323,7 @@ class DecompositionRule(RowsRule):
     refused_by_torch: bool = False
     correction: Correction | None = None
     torch_rows: list[list[Placement]] | None = None
+    leaves_written: bool = False
 
     kind = RuleKind.DECOMPOSITION
     origin = Origin.TORCH
@@ -326,6 +336,11 @@ class DecompositionRule(RowsRule):
         """The rows, for any arguments."""
         return self.rows
 
+    @property
+    def is_as_torchs(self) -> bool:
+        """Does torch choose among the same strategies?"""
+        return self.torch_rows is None and not self.leaves_written
+
     def would_misplace(self, question: Question, chooser: Chooser) -> bool:
         """Would one of the rows that are left out be chosen, were it there?
 
@@ -335,13 +350,35 @@ class DecompositionRule(RowsRule):
         if self.torch_rows is None:
             return False
         try:
-            choice = chooser.choose(question, replace(self, rows=self.torch_rows))
+            choice = self._torchs_choice(question, chooser)
         except _core.RuleError:
             return True
-        except (_core.Unsupported, NoStrategyError):
+        cells = () if choice is None else (*choice.outputs, *choice.operands)
+        placed = [cell for cell in cells if cell is not None]
+        return any([*row] not in self.rows for row in zip(*placed, strict=True))
+
+    def would_move(self, question: Question, chooser: Chooser) -> bool:
+        """Would a tensor be moved that the op writes into, if it had not to stay?"""
+        if not self.leaves_written:
             return False
-        cells = [p for p in (*choice.outputs, *choice.operands) if p is not None]
-        return any([*row] not in self.rows for row in zip(*cells, strict=True))
+        try:
+            choice = self._torchs_choice(question, chooser)
+        except _core.RuleError:
+            return False
+        cells = () if choice is None else (*choice.outputs, *choice.operands)
+        return any(
+            cells[cell] != tuple(question.operands[operand].placements)
+            for cell, operand in written_cells(question, self.outputs)
+            if cell < len(cells)
+        )
+
+    def _torchs_choice(self, question: Question, chooser: Chooser) -> Choice | None:
+        """The choice among all rows that torch finds; None where there is none."""
+        rows = self.rows if self.torch_rows is None else self.torch_rows
+        try:
+            return chooser.choose(question, replace(self, rows=rows, leaves_written=False))
+        except (_core.Unsupported, NoStrategyError):
+            return None
 
     def place(self, op: OpOverload) -> str:
         """See `Rule.place`."""

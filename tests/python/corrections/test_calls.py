@@ -51,7 +51,8 @@ def x(*placements: Placement, shape: tuple[int, ...] = (8, 6), dtype: Any = torc
     return X(placements, shape, dtype)
 
 
-LINE = (8,)
+LINE, IMAGES, MATRICES = (8,), (4, 8, 3), (4, 5, 5)
+SCALES = [x(R, shape=LINE)] * 2
 # How the window of a convolution moves: stride, padding, dilation, transposed and so on.
 WINDOW = ([1], [0], [1], False, [0], 1)
 PAIRS = [
@@ -152,6 +153,64 @@ PAIRS = [
         (x(MAX), torch.uint8),
         (x(MAX), INT),
     ),
+    Pair("copy of what", aten.copy_.default, (x(SUM, dtype=INT), x(SUM)), (x(SUM), x(SUM))),
+    Pair(
+        "copy of what",
+        aten._to_copy.default,
+        (x(MAX),),
+        (x(SUM, dtype=INT),),
+        {"dtype": torch.uint8},
+    ),
+    Pair(
+        "operand that is written",
+        torch.ops.prims.copy_to.default,
+        (x(R), x(S(0))),
+        (x(S(0)), x(S(0))),
+    ),
+    Pair(
+        "operand that is written",
+        aten.native_batch_norm.default,
+        (x(S(1), shape=IMAGES), *SCALES, *SCALES, True, 0.1, 1e-5),
+        (x(S(0), shape=IMAGES), *SCALES, *SCALES, True, 0.1, 1e-5),
+    ),
+    Pair(
+        "operand that is written",
+        aten.native_batch_norm.default,
+        (
+            x(S(0), shape=IMAGES),
+            *[x(R, shape=LINE)] * 2,
+            *[x(S(0), shape=LINE)] * 2,
+            True,
+            0.1,
+            1e-5,
+        ),
+        (x(S(1), shape=IMAGES), *SCALES, *SCALES, False, 0.1, 1e-5),
+    ),
+    Pair(
+        "table cut",
+        aten.embedding.default,
+        (x(S(0), S(0)), x(R, R, shape=LINE, dtype=INT)),
+        (x(R, S(0)), x(R, R, shape=LINE, dtype=INT)),
+    ),
+    Pair(
+        "table cut",
+        aten.gather.default,
+        (x(S(1), S(1)), 1, x(R, R, dtype=INT)),
+        (x(S(0), S(0)), 1, x(R, R, dtype=INT)),
+    ),
+    Pair(
+        "batches that are",
+        aten.linalg_solve_triangular.default,
+        (x(R, shape=MATRICES), x(S(0), shape=MATRICES)),
+        (x(S(0), shape=MATRICES), x(S(0), shape=MATRICES)),
+        {"upper": True},
+    ),
+    Pair(
+        "extremes through",
+        aten.linalg_vector_norm.default,
+        (x(MAX), float("inf")),
+        (x(MAX), 2.0),
+    ),
     Pair("room", aten.empty_like.default, (x(SUM, S(0)),), (x(MAX, S(0)),)),
     Pair(
         "view of strided",
@@ -182,6 +241,12 @@ PAIRS = [
         aten.gather.default,
         (x(S(0)), 1, x(S(0), shape=(4, 6), dtype=INT)),
         (x(S(0)), 1, x(S(0), shape=(8, 2), dtype=INT)),
+    ),
+    Pair(
+        "shards of an index",
+        aten.gather.default,
+        (x(SUM), 1, x(R, shape=(4, 6), dtype=INT)),
+        (x(R), 1, x(R, shape=(4, 6), dtype=INT)),
     ),
     Pair(
         "convolution",

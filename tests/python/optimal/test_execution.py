@@ -117,6 +117,22 @@ def test_integers_and_flags_stay_what_they_are_in_a_pending_sum(dtype: torch.dty
     assert fault(made, whole, steps[-1].after, tensor.sizes) is None
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
+@pytest.mark.parametrize("pending", ["sum", "avg", "max", "min"])
+def test_of_a_pending_sum_floats_are_divided_and_all_else_is_as_it_was(
+    pending: str, dtype: torch.dtype
+) -> None:
+    tensor = Tensor((2, 2), (2,))
+    whole = torch.tensor([[-1, 2], [3, -4]]).to(dtype)
+    to_pending = step("partition", (R,), (Partial(pending),), (0,), tensor)
+    held = [whole, whole]
+    if pending == "sum":
+        held = [whole / 2] * 2 if dtype.is_floating_point else [whole, torch.zeros_like(whole)]
+    made = carried_out([to_pending], tensor, [whole.clone(), whole.clone()])
+    assert [each.dtype for each in made] == [dtype, dtype]
+    assert [each.tolist() for each in made] == [each.tolist() for each in held]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool], ids=str)
 @pytest.mark.parametrize("shape", [(5, 3), (1, 3), (0, 3)], ids=str)
 def test_a_shard_becomes_a_pending_sum(shape: tuple[int, ...], dtype: torch.dtype) -> None:

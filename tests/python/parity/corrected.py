@@ -10,7 +10,7 @@ from shardprop.corrections.correction import CallCorrection, Correction
 from shardprop.corrections.first_of_equals import FIRST_OF_EQUALS
 from shardprop.corrections.joined_bools import JOINED_BOOLS
 from shardprop.corrections.named_as_in_place import NAMED_AS_IN_PLACE
-from shardprop.corrections.squeezed_in_place import SQUEEZED_IN_PLACE
+from shardprop.corrections.reshaped_in_place import RESHAPED_IN_PLACE
 from shardprop.corrections.strided_out_of_order import STRIDED_OUT_OF_ORDER
 from shardprop.corrections.uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
 from shardprop.propagation.propagator import current_policy
@@ -40,7 +40,7 @@ _AROUND_DECISIONS = (
     STRIDED_OUT_OF_ORDER,
     UNEVEN_FLATTENED_GATHER,
     NAMED_AS_IN_PLACE,
-    SQUEEZED_IN_PLACE,
+    RESHAPED_IN_PLACE,
     ARGMAX_HANDLER,
     FIRST_OF_EQUALS,
 )

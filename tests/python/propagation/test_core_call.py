@@ -44,10 +44,18 @@ def test_a_filter_sees_the_metadata_of_the_outputs_that_there_are(
 
 
 @pytest.mark.parametrize(
-    ("op", "rest"), [(aten.relu.default, ()), (aten.topk.default, (2, 1))], ids=str
+    ("op", "rest", "outputs", "seen_as"),
+    [
+        (aten.relu.default, (), 1, DTensorSpec),
+        (aten.topk.default, (2, 1), 1, DTensorSpec),  # one for both, as its rows may say
+        (aten.topk.default, (2, 1), 2, tuple),
+        (aten.split.Tensor, (6, 1), 1, tuple),
+        (aten.split.Tensor, (3, 1), 2, tuple),
+    ],
+    ids=str,
 )
-def test_a_filter_sees_one_spec_for_all_outputs_where_rows_name_one(
-    mesh_of: Callable[..., DeviceMesh], op: Any, rest: tuple[Any, ...]
+def test_a_filter_sees_the_outputs_as_rows_and_schema_have_them(
+    mesh_of: Callable[..., DeviceMesh], op: Any, rest: tuple[Any, ...], outputs: int, seen_as: type
 ) -> None:
     operand = spec_of(mesh_of(4), (8, 6), [S(0)])
     schema = torch_registry.op_schema(op, (operand, *rest), {})
@@ -57,7 +65,8 @@ def test_a_filter_sees_one_spec_for_all_outputs_where_rows_name_one(
         seen.append(outputs)
         return True
 
-    rule = RowRule(lambda *_: [[S(0), S(0)]], accepts=accepts)
+    rule = RowRule(lambda *_: [[S(0)] * (outputs + 1)], outputs=outputs, accepts=accepts)
     choice = choose(question_of(schema, output_meta(schema)), rule)
-    assert choice.outputs == ((S(0),),)
-    assert {type(outputs) for outputs in seen} == {DTensorSpec}
+    assert choice.outputs == ((S(0),),) * outputs
+    assert {type(outputs) for outputs in seen} == {seen_as}
+    assert {1 if seen_as is DTensorSpec else len(outputs) for outputs in seen} == {outputs}

@@ -17,8 +17,9 @@ from torch.distributed.tensor._op_schema import OutputSharding
 from torch.distributed.tensor._ops.single_dim_strategy import register_single_dim_strategy
 
 import shardprop
-from shardprop import _torch
+from shardprop import _core, _torch
 from shardprop.metadata import output_meta
+from shardprop.propagation import decision_cache
 from shardprop.propagation.core_call import choose
 from shardprop.propagation.decision_cache import DecisionCache
 from shardprop.propagation.propagator import torch_planner
@@ -113,7 +114,7 @@ def test_an_iterator_of_rows_is_refused_in_torchs_words(op: Any, mesh_of: MeshOf
 def test_answers_are_looked_up_from_the_third_size_on(
     mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shardprop.propagation import core_call, decision_cache
+    from shardprop.propagation import core_call
 
     searched = 0
     search = core_call.answer
@@ -151,6 +152,63 @@ def test_a_rule_is_asked_no_more_once_it_is_known_what_it_reads(mesh_of: MeshOf)
     # For the second size it is asked what it reads, too.
     assert [decide(size) for size in (16, 32, 64, 128, 32)] == [1, 3, 3, 3, 3]
     assert decide(4) > 3  # which it reads as another
+
+
+@pytest.mark.parametrize(
+    ("op", "static", "times_asked"),
+    [
+        # torch may count keyword tensors in another order than they come in.
+        (ops.keyed.default, False, [1, 2, 3, 4]),
+        # For the second size it is asked what it reads, too.
+        (ops.statics.default, True, [1, 3, 3, 3]),
+    ],
+    ids=["two tensors", "two scalars"],
+)
+def test_a_rule_with_two_keyword_tensors_is_asked_every_time(
+    mesh_of: MeshOf, op: Any, static: bool, times_asked: list[int]
+) -> None:
+    held = DecisionCache()
+    asked = 0
+
+    def rows(op: Any, args: Any, kwargs: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return [[S(0)] * (2 if static else 4)]
+
+    def decide(size: int) -> int:
+        spec = spec_of(mesh_of(4), (size, 16), [S(0)])
+        rest = (1, 2.0, "3", True, [4]) if static else ()
+        kwargs = {"k": 5, "t": "6"} if static else {"b": spec, "a": spec}
+        schema = torch_registry.op_schema(op, (spec, *rest), kwargs)
+        held.choose(rule.question(schema, output_meta(schema)), rule)
+        return asked
+
+    rule = RowRule(rows)
+    assert [decide(size) for size in (16, 32, 64, 128)] == times_asked
+
+
+def test_of_one_kind_of_question_few_regions_are_looked_for(
+    mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A region takes long to find: where none comes to hold, the search is given up."""
+    looked_for = 0
+
+    class Nowhere:
+        def contains(self, operands: Any) -> bool:
+            return False
+
+    def region(problem: Any) -> Nowhere:
+        nonlocal looked_for
+        looked_for += 1
+        return Nowhere()
+
+    monkeypatch.setattr(_core, "region", region)
+    held, rule = DecisionCache(), RowRule(lambda *_: [[S(0)] * 3])
+    for size in range(4, 4 + 3 * decision_cache._VARIANTS):
+        spec = spec_of(mesh_of(4), (size, 4), [S(0)])
+        schema = torch_registry.op_schema(aten.add.Tensor, (spec, spec), {})
+        held.choose(rule.question(schema, output_meta(schema)), rule)
+    assert looked_for == decision_cache._VARIANTS
 
 
 def test_rows_hold_for_the_floats_that_the_rule_has_read(mesh_of: MeshOf) -> None:

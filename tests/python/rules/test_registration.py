@@ -318,6 +318,22 @@ def test_torch_is_shown_rows_of_an_op_that_returns_a_list() -> None:
     assert torch_rule(ops.chunks.default)(ops.chunks.default, (meta_of((8, 8)), 3), {}) == rows
 
 
+@pytest.mark.skipif(not _torch.IS_215_OR_LATER, reason="torch 2.13 places no lists by rows")
+@pytest.mark.parametrize("pieces", [2, 3, 4])
+def test_rows_of_an_op_that_returns_a_list_name_each_of_its_outputs(
+    mesh_of: MeshOf, pieces: int
+) -> None:
+    shardprop.register_single_dim_rule(ops.chunks.default)(lambda *_: [[S(0)] * 4, [R] * 4])
+    spec = spec_of(mesh_of(4), (8, 8), [S(0)])
+    if pieces == 3:
+        found = shardprop.propagate(ops.chunks.default, spec, pieces)
+        assert found.outputs == ((S(0),),) * 3
+        return
+    message = rf"row 0: Expected {pieces} outputs and 1 operands \('x'\), got 4 placements"
+    with pytest.raises(ShardpropError, match=message):
+        shardprop.propagate(ops.chunks.default, spec, pieces)
+
+
 def test_variants_go_with_the_op() -> None:
     before = state()
     shardprop.register_single_dim_rule(ops.mix.default)(elementwise())

@@ -56,7 +56,7 @@ def _written(question: Question, rule: RowsRule, outputs: int) -> list[tuple[int
     """Outputs that are written into operands, and so are placed like them: (output, operand)."""
     facts = traits_of(question.op)
     pairs: list[tuple[int, int]] = []
-    if facts.in_place and outputs and rule.keeps_written_in_place:
+    if facts.in_place and outputs and (rule.keeps_written_in_place or rule.leaves_written):
         pairs.append((0, 0))
     for index, name in enumerate(facts.out_arguments):
         spec = question.kwargs.get(name)

@@ -248,7 +248,8 @@ def _found(asked: _Decomposed, how: _How, inner: NestedDecisions) -> Decompositi
     as_torch = _rows_of(asked, passed) if is_less else None
     outputs = len(asked.program.results)
     fault = inner.correction if asked.is_placed else None
-    return DecompositionRule(rows, outputs, inner.beyond_torch, fault, as_torch)
+    leaves_written = checked and traits_of(asked.op).mutates
+    return DecompositionRule(rows, outputs, inner.beyond_torch, fault, as_torch, leaves_written)
 
 
 def _found_or_declined(

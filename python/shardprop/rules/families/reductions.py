@@ -133,25 +133,21 @@ def _keepdim_keyword(question: Question) -> bool:
     return bool(question.kwargs.get("keepdim", False))
 
 
-def _norm_result(order: Any) -> tuple[str | None, Placement]:
-    """The Partial kind that passes through a norm, if one does, and what it leaves of a shard.
-
-    A pending maximum passes the maximum norm, as torch has it: right for what is not negative, such
-    as the norms whose norm gradients are clipped by. Whether it is not, no decision can know.
-    """
+def _norm_result(order: Any) -> Placement:
+    """What a norm leaves of a shard. Nothing pending passes: it takes absolute values."""
     if order in (float("inf"), "inf"):
-        return "max", Partial("max")
+        return Partial("max")
     if order in (float("-inf"), "-inf"):
-        return "min", Partial("min")
+        return Partial("min")
     if not isinstance(order, (int, float)):
         raise _core.Unsupported("norm of an order that is no number")
-    return None, Partial("sum") if order == 0 else _torch.norm_partial(order)
+    return Partial("sum") if order == 0 else _torch.norm_partial(order)
 
 
 def _norm(question: Question, spec: DTensorSpec) -> Axes:
-    passing, result = _norm_result(argument(question, 1, 2))
     dims = _reduced_dims(argument(question, 2, None), spec.ndim)
-    return _linear(spec, dims, bool(argument(question, 3, False)), passing, result)
+    result = _norm_result(argument(question, 1, 2))
+    return _linear(spec, dims, bool(argument(question, 3, False)), None, result)
 
 
 def _power_sum(question: Question, spec: DTensorSpec) -> Axes:
@@ -160,8 +156,7 @@ def _power_sum(question: Question, spec: DTensorSpec) -> Axes:
 
 
 def _element_norm(question: Question, spec: DTensorSpec) -> Axes:
-    passing, result = _norm_result(argument(question, 1, 2))
-    return _linear(spec, range(spec.ndim), False, passing, result)
+    return _linear(spec, range(spec.ndim), False, None, _norm_result(argument(question, 1, 2)))
 
 
 def _element(passing: str | None, result: Placement) -> FollowRule:

@@ -31,7 +31,7 @@ from ..simulator.simulation import (
     varied,
 )
 from ..texts import call_text, error_text, row_text
-from .claimed_rows import Claimant, kind_of_rule
+from .claimed_rows import Claimant, is_torchs_fill, kind_of_rule
 from .gradients import Ran, check_gradients
 from .missing_rows import Tried, look_for_missing
 from .repro import smallest_script
@@ -40,6 +40,7 @@ from .shrink import Witness
 
 __all__ = ["check_op"]
 
+_FILLED = "a fill of what is pending, which torch's own tests have stay pending"
 # What a pair of sound rows gives depends little on the call.
 _OFTEN_ENOUGH = 2
 
@@ -78,6 +79,9 @@ def check_op(
 class _Checker:
     def __init__(self, report: OpReport, settings: Settings, deadline: float) -> None:
         self._deadline = deadline
+        # Half of the time for what the rule claims; the calls are carried out, too.
+        now = time.monotonic()
+        self._deadline_of_claims = now + (deadline - now) / 2 if settings.gradients else deadline
         self._report = report
         self._settings = settings
         self._skipped: Counter[str] = Counter()
@@ -128,6 +132,10 @@ class _Checker:
                 self._skipped += looked.skipped
             except Lost as error:
                 self._skipped[f"missing rows: {error}"] += 1
+        if settings.rule == "active" and self._calls and is_torchs_fill(self._calls[0].op):
+            kept = [each for each in report.findings if not any("P(" in row for row in each.rows)]
+            self._skipped[_FILLED] += len(report.findings) - len(kept)
+            report.findings = kept
         report.rows = len(self._claimed)
         report.skipped = dict(self._skipped.most_common())
         if not self._with_verdict and (self._listed or self._claimed):
@@ -157,7 +165,7 @@ class _Checker:
             executable, trials[0], settings.strided_factors, settings.combinations
         )
         try:
-            claims = claimant.claims(ranks, combinations, self._deadline)
+            claims = claimant.claims(ranks, combinations, self._deadline_of_claims)
         except Exception as error:  # a rule's function may raise anything
             self._skipped[f"the rule raises {error_text(error)}"] += 1
             return []

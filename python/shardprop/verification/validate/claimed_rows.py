@@ -15,6 +15,7 @@ import torch
 from ... import _torch
 from ..._torch import (
     DTensorSpec,
+    OpOverload,
     OpSchema,
     OutputSharding,
     Placement,
@@ -38,14 +39,14 @@ from ..simulator.ranks import local_shapes
 from ..simulator.simulation import Row, is_replicated
 from .meshes import mesh_of
 
-__all__ = ["Claimant", "Claims", "as_meta", "is_enough", "kind_of_rule"]
+__all__ = ["Claimant", "Claims", "as_meta", "is_enough", "is_torchs_fill", "kind_of_rule"]
 
 # A rule that has refused so many placements, and taken none, is asked no further.
 _REFUSALS = 200
 
 _TOO_SMALL = "row with a shard of a dim that the call has too small or not at all"
 _UNFULFILLED = "row that asks for other sizes than the call has"
-_CORRECTED = "row in whose place a correction decides otherwise"
+_CORRECTED = "row in whose place another decision is in force"
 
 Which = Literal["active", "torch"]
 
@@ -79,6 +80,15 @@ class _Ask(NamedTuple):
     shape: tuple[int, ...]
     place: int
     is_output: bool
+
+
+_FILLS = (torch.ops.aten.fill_.Scalar, torch.ops.aten.fill_.Tensor)
+
+
+def is_torchs_fill(op: OpOverload) -> bool:
+    """Is it `fill_`, decided by torch's rule? Of what is pending it fills each rank's part."""
+    rule = route_of(op).rule
+    return op in _FILLS and rule is not None and rule.origin is not Origin.REGISTERED
 
 
 def kind_of_rule(op: _torch.OpOverload, which: Which) -> str:
@@ -224,13 +234,16 @@ class Claimant:
         return True
 
     def _is_corrected(self, sizes: tuple[int, ...], rows: Sequence[Row]) -> bool:
-        """Is another decision in force than these rows, since torch's would be wrong? Whoever
-        registered a rule is told nevertheless."""
+        """Is another decision in force than these rows, since a filter of torch's refuses them, or
+        since torch's would be wrong? Whoever registered a rule is told nevertheless."""
         found = route_of(self._executable.call.op)
-        is_registered = found.rule is not None and found.rule.origin is Origin.REGISTERED
+        rule = None if found.rule is None else found.rule.as_rows
+        layouts = tuple(zip(*(row.inputs for row in rows), strict=True))
+        if rule is not None and rule.accepts is not None:
+            return self._decided(sizes, layouts) != list(rows)
+        is_registered = rule is not None and rule.origin is Origin.REGISTERED
         if not self._active or is_registered or not (found.corrections or found.minds_empty):
             return False
-        layouts = tuple(zip(*(row.inputs for row in rows), strict=True))
         policy = current_policy()
         if route(_schema(self._executable, sizes, layouts), policy).correction is None:
             return False

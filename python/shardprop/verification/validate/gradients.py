@@ -92,9 +92,6 @@ class _Checker:
     def check(self, call: Call, deadline: float) -> None:
         """Carry out one call on all meshes."""
         executable = Executable(call.with_tensors(_as_held))
-        if executable.outs:
-            self.ran.skipped["gradients: an op that writes into out= has none"] += 1
-            return
         try:
             whole = OneDevice(executable, self._settings.seed)
         except Exception as error:  # that of the op, which raises where autograd takes it apart

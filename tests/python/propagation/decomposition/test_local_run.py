@@ -12,7 +12,7 @@ from shardprop.propagation.decomposition.by_rows import DimLayout
 from shardprop.propagation.decomposition.local_run import _held_by_ranks, runs_alike
 from shardprop.propagation.decomposition.program import Declined, Program
 
-from ...specs import SS, S, meta_of
+from ...specs import SS, R, S, meta_of
 from .traced import program_of
 
 
@@ -90,3 +90,16 @@ def test_a_run_on_shards_that_cannot_be_followed_is_not_alike() -> None:
         raise Declined("test reason")
 
     assert not alike_on_shards(torch.neg, declined)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_a_cut_along_a_dim_that_a_value_does_not_have_is_not_alike(dim: int) -> None:
+    program = program_of(torch.neg, meta_of((8, 4)))
+    layouts = [DimLayout(S(dim), None)] * len(program.metas)
+    assert not runs_alike(program, layouts, lambda shapes: program, (2,), rewritten=False)
+
+
+def test_a_value_without_a_layout_is_not_alike() -> None:
+    program = program_of(torch.neg, meta_of((8, 4)))
+    layouts = [DimLayout(R, None), None]
+    assert not runs_alike(program, layouts, lambda shapes: program, (2,), rewritten=False)

@@ -1,4 +1,4 @@
-"""A DTensor that is squeezed in place has the shape of what its ranks hold."""
+"""A DTensor that is squeezed or transposed in place has the shape of what its ranks hold."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Placement, distribute_tensor
+from torch.distributed.tensor import DTensor, Partial, Placement, distribute_tensor
 
 import shardprop
-from shardprop.corrections.squeezed_in_place import SQUEEZED_IN_PLACE
+from shardprop import _torch
+from shardprop.corrections.reshaped_in_place import RESHAPED_IN_PLACE
 
 from ..narrow import sharded
 from ..specs import R, S
@@ -45,7 +46,7 @@ def test_the_shape_follows(mesh_of: MeshOf, call: str, placement: Placement) -> 
     assert x.placements == ((S(right.ndim - 1),) if moves else (placement,))
     # torch alone takes over what was decided where a shard has another dim.
     is_put_right = call != "none" and not moves
-    assert shardprop.stats().corrections == ({SQUEEZED_IN_PLACE.name: 1} if is_put_right else {})
+    assert shardprop.stats().corrections == ({RESHAPED_IN_PLACE.name: 1} if is_put_right else {})
 
 
 def test_without_corrections_it_is_torchs_own(mesh_of: MeshOf) -> None:
@@ -63,3 +64,16 @@ def test_what_is_sharded_is_not_squeezed(mesh_of: MeshOf) -> None:
             with pytest.raises(RuntimeError, match=r"^This operation would remove or reshape"):
                 x.squeeze_(0)
             assert x.shape == x.to_local().shape == (1, 6)
+
+
+@pytest.mark.skipif(not _torch.IS_215_OR_LATER, reason="torch 2.13 does not know how to place it")
+@pytest.mark.parametrize("placement", [R, Partial("sum"), Partial("max")], ids=str)
+def test_a_transpose(mesh_of: MeshOf, placement: Placement) -> None:
+    with shardprop.enabled():
+        shardprop.reset_stats()
+        x = DTensor.from_local(torch.ones(2, 3), mesh_of(2), [placement], run_check=False)
+        assert x.t_() is x
+    assert x.shape == x.to_local().shape == (3, 2)
+    assert x.stride() == (1, 3)
+    assert x.placements == (placement,)
+    assert shardprop.stats().corrections == {RESHAPED_IN_PLACE.name: 1}
