@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .._torch import OpSchema, TensorMeta
+from .._torch import DTensorSpec, OpSchema, TensorMeta
 from .correction import CallCorrection
 from .operands import operands, shards_dim
 
@@ -18,8 +18,13 @@ _OPS = (aten.linalg_solve_triangular.default, aten.linalg_ldl_solve.default)
 
 def _concerns(schema: OpSchema) -> bool:
     specs = [*operands(schema)]
-    shapes = {tuple(spec.shape[:-2]) for spec in specs if spec.ndim > 1}
-    return len(shapes) > 1 or len({tuple(spec.placements) for spec in specs}) > 1
+    first, *others = (_batches(spec) for spec in specs if spec.ndim > 1)
+    return any(each != first for each in others) or len({spec.placements for spec in specs}) > 1
+
+
+def _batches(spec: DTensorSpec) -> list[int | None]:
+    """Sizes of the dims of batches; None for one that is symbolic, which is not to be guarded."""
+    return [size if type(size) is int else None for size in spec.shape[:-2]]
 
 
 def _keeps(row: Sequence[Any], args: tuple[Any, ...]) -> bool:
@@ -34,9 +39,11 @@ def _keeps(row: Sequence[Any], args: tuple[Any, ...]) -> bool:
 
 
 def _has(meta: TensorMeta, dim: int, ndim: int, given: Sequence[TensorMeta]) -> bool:
-    """Is the dim there, and not to be broadcast?"""
+    """Is the dim there, and not to be broadcast? (A symbolic size is taken for one that is not.)"""
+    if len(meta.shape) < ndim:
+        return False
     sizes = [each.shape[dim] for each in given if len(each.shape) == ndim]
-    return len(meta.shape) == ndim and meta.shape[dim] == max(sizes)
+    return any(type(size) is not int for size in sizes) or meta.shape[dim] == max(sizes)
 
 
 BROADCAST_BATCHES = CallCorrection(

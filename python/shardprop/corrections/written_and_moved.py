@@ -17,11 +17,20 @@ _NORMS = (
     aten._batch_norm_with_update.default,
 )
 _OTHERS = (prims.copy_to.default, aten.rrelu_with_noise.default)
+# Parameters stay where they are, but the states beside them do not.
+_OPTIMIZERS = (
+    aten._fused_adam_.default,
+    aten._fused_adam_.tensor_lr,
+    aten._fused_adamw_.default,
+    aten._fused_adamw_.tensor_lr,
+)
 
 
 def _concerns(schema: OpSchema) -> bool:
     if schema.op in _NORMS:
         return _concerns_norm(schema)
+    if schema.op in _OPTIMIZERS:
+        return _concerns_optimizer(schema)
     return len({tuple(spec.placements) for spec in operands(schema)}) > 1
 
 
@@ -35,6 +44,19 @@ def _concerns_norm(schema: OpSchema) -> bool:
     )
     are_whole = all(spec.is_replicated() for spec in running)
     return is_training and bool(running) and (are_channels_cut or not are_whole)
+
+
+def _concerns_optimizer(schema: OpSchema) -> bool:
+    """States are written as parameters are, and have the dims of these. Counts of steps have none;
+    they are replicated."""
+    parameters, _, *states = (arg for arg in schema.args_schema if isinstance(arg, (list, tuple)))
+    return any(
+        isinstance(state, DTensorSpec)
+        and state.ndim > 0
+        and state.placements != parameter.placements
+        for each in states
+        for parameter, state in zip(parameters, each, strict=False)
+    )
 
 
 def _leaves(schema: OpSchema, answer: OutputSharding) -> bool:
@@ -51,16 +73,17 @@ def _leaves(schema: OpSchema, answer: OutputSharding) -> bool:
 
 WRITTEN_AND_MOVED = CallCorrection(
     name="operand that is written into and moved",
-    ops=(*_NORMS, *_OTHERS),
+    ops=(*_NORMS, *_OTHERS, *_OPTIMIZERS),
     where="in-place ops and ops with `out=` that torch decides by their decomposition (`addmv_`, "
-    "`hardswish_`, `renorm_`, `floor_divide_`); running statistics of batch norm in training",
+    "`hardswish_`, `renorm_`, `floor_divide_`); running statistics of batch norm in training; "
+    "states of fused Adam that are placed otherwise than the parameters",
     concerns=_concerns,
     fault="moves what the op writes into: each rank writes into a copy that is dropped. The "
     "tensor stays as it was, and is said to be placed as the copy.",
     right="chooses among the strategies that leave it where it is; where there is none, the call "
     "is refused.",
     ends="a search of torch's that pins what the schema says is written into.",
-    in_rows=(*_NORMS, *_OTHERS),
+    in_rows=(*_NORMS, *_OTHERS, *_OPTIMIZERS),
     spares=_leaves,
     leaves_written=True,
 )

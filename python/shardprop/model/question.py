@@ -185,13 +185,24 @@ def written_cells(question: Question, outputs: int) -> list[tuple[int, int]]:
     return pairs
 
 
-# Running mean and variance, which the schema does not say are written into.
-_UNDECLARED = {torch.ops.aten.native_batch_norm.default: (3, 4)}
+aten = torch.ops.aten
+
+# Where the schema does not say it as it is. Batch norm writes its running mean and variance.
+# Optimizers write into gradients where these were scaled, and then nobody reads them.
+_WRITTEN = {aten.native_batch_norm.default: (3, 4)} | dict.fromkeys(
+    (
+        aten._fused_adam_.default,
+        aten._fused_adam_.tensor_lr,
+        aten._fused_adamw_.default,
+        aten._fused_adamw_.tensor_lr,
+    ),
+    (0, 2, 3, 4),
+)
 
 
 def _written(question: Question) -> tuple[int, ...]:
     """Positions of the arguments that the op writes into."""
-    return _UNDECLARED.get(question.op) or traits_of(question.op).written
+    return _WRITTEN.get(question.op) or traits_of(question.op).written
 
 
 def _in_arguments(question: Question, positions: Sequence[int]) -> dict[int, range]:

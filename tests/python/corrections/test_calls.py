@@ -187,6 +187,12 @@ PAIRS = [
         (x(S(1), shape=IMAGES), *SCALES, *SCALES, False, 0.1, 1e-5),
     ),
     Pair(
+        "operand that is written",
+        aten._fused_adam_.default,
+        ([x(R)], [x(S(0))], [x(S(0))], [x(R)], [], [x(R, shape=())]),
+        ([x(R)], [x(S(0))], [x(R)], [x(R)], [], [x(R, shape=())]),
+    ),
+    Pair(
         "table cut",
         aten.embedding.default,
         (x(S(0), S(0)), x(R, R, shape=LINE, dtype=INT)),
