@@ -428,3 +428,28 @@ def test_corrections_belong_to_policy_torch() -> None:
     with pytest.raises(shardprop.ShardpropError, match=r"corrections=False with policy 'torch'"):
         shardprop.enable(policy="optimal", topology="h100-nvlink", corrections=False)
     assert not shardprop.is_enabled()
+
+
+TABLES = {
+    aten.embedding.default: (x(S(0), S(0)), x(R, R, shape=(4, 6), dtype=INT)),
+    aten.gather.default: (x(R, SUM, shape=(1, 4)), 1, x(R, R, shape=(1, 1), dtype=INT)),
+}
+
+
+@pytest.mark.parametrize("op", TABLES, ids=str)
+def test_one_mesh_dim_masks_at_most(mesh_of: MeshOf, op: Any) -> None:
+    args = tuple(_given(mesh_of, arg) for arg in TABLES[op])
+    masks = {}
+    for corrections in (True, False):
+        with shardprop.enabled(corrections=corrections):
+            (output,) = shardprop.propagate(op, *args).outputs
+        masks[corrections] = sum(isinstance(p, _torch.MaskPartial) for p in output or ())
+    assert masks == {True: 1, False: 2}
+
+
+def test_a_fault_inside_a_decomposition_is_no_way_to_decide_it(mesh_of: MeshOf) -> None:
+    """The tolerance is handed on by keyword, where torch does not move it. torch itself refuses."""
+    mesh = mesh_of(2)
+    matrix, tolerance = spec_of(mesh, (4, 4), [R]), spec_of(mesh, (4, 4), [SUM])
+    with shardprop.enabled(), pytest.raises(shardprop.ShardpropError, match="strategy"):
+        shardprop.propagate(aten.linalg_pinv.rcond_tensor, matrix, tolerance, False)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.distributed.tensor import Partial
 
-from shardprop.rules.pending_partials import passes_conversion, stands_for_itself
+from shardprop.rules.pending_partials import keeps_order, passes_conversion, stands_for_itself
 
 INF, NAN = math.inf, math.nan
 
@@ -78,3 +78,24 @@ def _converted(parts: torch.Tensor, to: torch.dtype) -> torch.Tensor:
     """Of complex numbers the real part, as torch does with a warning; all but zero are true."""
     takes_part = parts.is_complex() and not to.is_complex and to is not torch.bool
     return (parts.real if takes_part else parts).to(to)
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "keeps"),
+    [
+        (torch.int32, torch.float16, True),
+        (torch.float32, torch.int8, True),
+        (torch.float32, torch.uint8, False),
+        (torch.uint8, torch.int16, True),
+        (torch.uint8, torch.int8, False),  # 200 becomes negative
+        (torch.int8, torch.uint16, False),  # -1 becomes the largest
+        (torch.int32, torch.int16, False),
+        (torch.int16, torch.int32, True),
+        (torch.int16, torch.bool, True),
+    ],
+    ids=str,
+)
+def test_the_order_of_numbers_in_another_dtype(
+    source: torch.dtype, to: torch.dtype, keeps: bool
+) -> None:
+    assert keeps_order(source, to) is keeps
