@@ -16,7 +16,7 @@ from .propagation import propagator
 from .registries import came_with_torch, ops_with_a_rule
 from .types import OpOverload, RuntimeSchemaInfo
 
-__all__ = ["complete_cache_keys", "restore_cache_keys"]
+__all__ = ["complete_cache_key_of", "complete_cache_keys", "restore_cache_keys"]
 
 
 class _Note(NamedTuple):
@@ -35,16 +35,39 @@ class _Note(NamedTuple):
     now: RuntimeSchemaInfo
 
 
+# Those of ops that torch decides by their decomposition, which it makes as it meets the ops; None
+# where nothing is left out.
+_decomposed: dict[OpOverload, _Note | None] = {}
+_are_complete = False
+
+
 def complete_cache_keys() -> None:
     """Have the keys of torch's cache hold what it leaves out; a program's own notes stay."""
-    for table, op, before, now in _notes():
+    global _are_complete
+    _are_complete = True
+    for table, op, before, now in (*_notes(), *filter(None, _decomposed.values())):
         if table.get(op) is before:
             table[op] = now
 
 
+def complete_cache_key_of(op: OpOverload) -> None:
+    """The same of an op that is decided by its decomposition, if the others are complete."""
+    if not _are_complete or op in _decomposed:
+        return
+    table = propagator().op_to_schema_info
+    before = table.get(op)
+    missing = _missing(op, before)
+    note = _Note(table, op, before, _completed(op, before, missing)) if missing else None
+    _decomposed[op] = note
+    if note is not None:
+        table[op] = note.now
+
+
 def restore_cache_keys() -> None:
     """Undo `complete_cache_keys`."""
-    for table, op, before, now in _notes():
+    global _are_complete
+    _are_complete = False
+    for table, op, before, now in (*_notes(), *filter(None, _decomposed.values())):
         if table.get(op) is not now:
             continue
         if before is None:

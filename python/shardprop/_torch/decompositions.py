@@ -8,6 +8,7 @@ from typing import Any
 from torch._decomp import decomposition_table
 from torch.distributed.tensor import _decompositions
 
+from .cache_keys import complete_cache_key_of
 from .propagation import propagator
 from .types import DeviceMesh, OpOverload
 
@@ -47,6 +48,7 @@ def known_decomposition(op: OpOverload) -> Callable[..., Any] | None:
 def ensure_decomposition_schema_info(op: OpOverload) -> None:
     """torch's note of which arguments of a decomposed op its decision depends on."""
     propagator().decomp_strategy.ensure_schema_info(op)
+    complete_cache_key_of(op)
 
 
 def decomposition_mesh(device_type: str) -> DeviceMesh:

@@ -13,7 +13,12 @@ from .operands import operands, shards_dim
 
 aten = torch.ops.aten
 
-_OPS = (aten.linalg_solve_triangular.default, aten.linalg_ldl_solve.default)
+_OPS = (
+    aten.linalg_solve_triangular.default,
+    aten.linalg_solve_triangular.out,
+    aten.linalg_ldl_solve.default,
+    aten.linalg_ldl_solve.out,
+)
 
 
 def _concerns(schema: OpSchema) -> bool:

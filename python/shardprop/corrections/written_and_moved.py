@@ -15,6 +15,9 @@ _NORMS = (
     aten.native_batch_norm.default,
     aten._native_batch_norm_legit.default,
     aten._batch_norm_with_update.default,
+    aten.native_batch_norm.out,
+    aten._native_batch_norm_legit.out,
+    aten._batch_norm_with_update.out,
 )
 _OTHERS = (prims.copy_to.default, aten.rrelu_with_noise.default)
 # Parameters stay where they are, but the states beside them do not.

@@ -189,15 +189,14 @@ aten = torch.ops.aten
 
 # Where the schema does not say it as it is. Batch norm writes its running mean and variance.
 # Optimizers write into gradients where these were scaled, and then nobody reads them.
-_WRITTEN = {aten.native_batch_norm.default: (3, 4)} | dict.fromkeys(
-    (
-        aten._fused_adam_.default,
-        aten._fused_adam_.tensor_lr,
-        aten._fused_adamw_.default,
-        aten._fused_adamw_.tensor_lr,
-    ),
-    (0, 2, 3, 4),
-)
+_WRITTEN: dict[OpOverload, tuple[int, ...]] = {
+    aten.native_batch_norm.default: (3, 4),
+    aten.native_batch_norm.out: (3, 4),
+    aten._fused_adam_.default: (0, 2, 3, 4),
+    aten._fused_adam_.tensor_lr: (0, 2, 3, 4),
+    aten._fused_adamw_.default: (0, 2, 3, 4),
+    aten._fused_adamw_.tensor_lr: (0, 2, 3, 4),
+}
 
 
 def _written(question: Question) -> tuple[int, ...]:

@@ -93,3 +93,18 @@ def test_what_a_program_notes_meanwhile_stays() -> None:
         shardprop.disable()
         assert _torch.op_schema_info(op) is own
     assert _torch.op_schema_info(op) is not own
+
+
+def test_out_of_an_op_that_is_decomposed(mesh_of: MeshOf) -> None:
+    """Each call has a decision of its own, from the first on: torch notes the arguments then."""
+    x = placed(mesh_of(2), R, torch.ones(4, 4))
+    made = []
+    with shardprop.enabled():
+        for placement in (S(0), S(1), R, S(0)):
+            local = torch.zeros(
+                (2, 4) if placement == S(0) else (4, 2) if placement == S(1) else (4, 4)
+            )
+            out = placed(mesh_of(2), placement, local)
+            aten.leaky_relu_backward.grad_input(x, x, 0.5, False, grad_input=out)
+            made.append((out.placements, tuple(out.to_local().shape)))
+    assert made == [((S(0),), (2, 4)), ((S(1),), (4, 2)), ((R,), (4, 4)), ((S(0),), (2, 4))]
