@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
 import torch
 from torch import nn
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
+
+from shardprop.corrections.extremes_through_ops import EXTREMES_THROUGH_OPS
 
 from .check import check
 from .outcome import Results
@@ -38,9 +41,9 @@ def parameters() -> list[nn.Parameter]:
     return made
 
 
-def run(*, foreach: bool) -> Results:
+def run(norm_types: Sequence[float], *, foreach: bool) -> Results:
     results: dict[str, object] = {}
-    for norm_type in (2.0, 1.0, math.inf):
+    for norm_type in norm_types:
         clipped = parameters()
         norm = nn.utils.clip_grad_norm_(
             clipped, 0.5, norm_type=norm_type, error_if_nonfinite=True, foreach=foreach
@@ -67,7 +70,19 @@ def refuse(*, foreach: bool) -> Results:
 
 @pytest.mark.parametrize("foreach", [True, False], ids=["foreach", "one by one"])
 def test_gradient_norms(gloo: Pool, foreach: bool) -> None:
-    check(gloo.run(partial(run, foreach=foreach)), decisions=3)
+    check(gloo.run(partial(run, (2.0, 1.0), foreach=foreach)), decisions=2)
+
+
+@pytest.mark.parametrize("foreach", [True, False], ids=["foreach", "one by one"])
+def test_maximum_norms(gloo: Pool, foreach: bool) -> None:
+    """The norms of parameters are reduced before their own maximum is taken: torch takes what is
+    pending for positive, as it is here. The results are the same to the bit."""
+    for report in gloo.run(partial(run, (math.inf,), foreach=foreach)):
+        assert report.finite
+        assert [*report.stats.corrections] == [EXTREMES_THROUGH_OPS.name]
+        decision, *others = (each for each in report.differences if each.startswith("decision "))
+        assert "aten.linalg_vector_norm.default" in decision and others == []
+        assert not any(each.startswith("results") for each in report.differences)
 
 
 @pytest.mark.parametrize("foreach", [True, False], ids=["foreach", "one by one"])
