@@ -8,7 +8,9 @@ from shardprop.corrections.argmax_handler import ARGMAX_HANDLER
 from shardprop.corrections.average_of_integers import AVERAGE_OF_INTEGERS
 from shardprop.corrections.correction import CallCorrection, Correction
 from shardprop.corrections.first_of_equals import FIRST_OF_EQUALS
+from shardprop.corrections.integers_made_pending import INTEGERS_MADE_PENDING
 from shardprop.corrections.joined_bools import JOINED_BOOLS
+from shardprop.corrections.left_out_of_keys import LEFT_OUT_OF_KEYS
 from shardprop.corrections.named_as_in_place import NAMED_AS_IN_PLACE
 from shardprop.corrections.reshaped_in_place import RESHAPED_IN_PLACE
 from shardprop.corrections.strided_out_of_order import STRIDED_OUT_OF_ORDER
@@ -43,6 +45,8 @@ _AROUND_DECISIONS = (
     RESHAPED_IN_PLACE,
     ARGMAX_HANDLER,
     FIRST_OF_EQUALS,
+    INTEGERS_MADE_PENDING,
+    LEFT_OUT_OF_KEYS,
 )
 
 
