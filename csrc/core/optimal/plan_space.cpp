@@ -6,21 +6,6 @@
 namespace shardprop {
 namespace {
 
-// Do strided shards of this layout cut evenly once they are an order of plain shards?
-bool even(const Layout& decoded, const Layout& strided, const TensorInfo& info,
-          const CostModel& model) {
-  for (int m = 0; m < strided.ndim; ++m) {
-    if (!strided.placements[m].is_strided()) continue;
-    std::int64_t pieces = 1;
-    for (int i = 0; i < decoded.ndim; ++i) {
-      const Placement p = decoded.placements[i];
-      if (p.is_shard() && p.dim == strided.placements[m].dim) pieces *= model.size[i];
-    }
-    if (info.shape[strided.placements[m].dim] % pieces != 0) return false;
-  }
-  return true;
-}
-
 Layout without_single_ranks(Layout layout, const CostModel& model) {
   for (int m = 0; m < layout.ndim; ++m) {
     if (model.size[m] == 1) layout = with_placement(layout, m, replicate());
@@ -47,8 +32,8 @@ Layout PlanSpace::normalise(const Layout& layout, const TensorInfo& info, const 
     Mesh mesh;
     mesh.ndim = model.ndim;
     mesh.size = model.size;
-    const auto decoded = decode_strided(strided, mesh);
-    if (decoded && even(*decoded, strided, info, model)) return *decoded;
+    // Of a size that does not divide, too: `fully_shard` and torch's planner make them so.
+    if (const auto decoded = decode_strided(strided, mesh)) return *decoded;
   }
   return strided;
 }

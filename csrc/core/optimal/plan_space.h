@@ -121,8 +121,7 @@ class PlanSpace {
   [[nodiscard]] std::span<const std::uint8_t> flattened() const { return flattened_; }  // masks
 
   // Layouts that mean the same become one: strided shards that stand for a shard order become plain
-  // shards in that order where sizes are even, and what is on a mesh dim of one rank does not
-  // count.
+  // shards in that order, and what is on a mesh dim of one rank does not count.
   [[nodiscard]] static Layout normalise(const Layout& layout, const TensorInfo& info,
                                         const CostModel& model);
 

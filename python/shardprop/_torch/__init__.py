@@ -185,6 +185,7 @@ from .specs import (
     local_shape,
     make_spec,
     meta_of,
+    order_of_strided,
 )
 from .symbolic import (
     DataDependentError,

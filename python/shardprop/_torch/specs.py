@@ -72,11 +72,28 @@ def decoded_layout(
     """
     if not spec.use_strided_shard_as_shard_order:
         return spec.placements, _plain_order(spec.shard_order)
-    order = DTensorSpec._maybe_convert_StridedShard_to_shard_order(spec.placements, spec.mesh)
+    order = order_of_strided(spec.placements, spec.mesh.shape)
     if order is None:
         return spec.placements, ()
     plain = (Shard(p.dim) if isinstance(p, StridedShard) else p for p in spec.placements)
-    return tuple(plain), _plain_order(order)
+    return tuple(plain), order
+
+
+class _MeshSizes(tuple[int, ...]):
+    """As much of a mesh as torch asks for the order."""
+
+    def size(self, mesh_dim: int) -> int:
+        return self[mesh_dim]
+
+
+def order_of_strided(
+    placements: Sequence[Placement], mesh_sizes: Sequence[int]
+) -> tuple[tuple[int, tuple[int, ...]], ...] | None:
+    """The shard order that placements with strided shards stand for: per tensor dim the mesh dims
+    that cut it, the first one first; None where they stand for none."""
+    convert = DTensorSpec._maybe_convert_StridedShard_to_shard_order
+    order = convert(tuple(placements), _MeshSizes(mesh_sizes))  # type: ignore[arg-type]
+    return None if order is None else _plain_order(order)
 
 
 def _plain_order(

@@ -156,9 +156,6 @@ def state_of_placements(
     strided = {p.dim for p in state.placed if p.kind == SS}
     if not strided or not strided_is_order:
         return state
-    # Of uneven sizes the strided shards and the order that they stand for are different data.
-    if any(shape[dim] % math.prod(sizes[m] for m in state.orders[dim]) for dim in strided):
-        return state
     orders = _decode(state, sizes)
     if orders is None:
         return state

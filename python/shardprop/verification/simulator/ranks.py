@@ -1,27 +1,78 @@
 """Tensors laid out over the ranks of a mesh, all of them in one process.
 
 Mesh dims are applied from left to right, as torch does: a placement cuts what the placements before
-it have left. Local tensors are in rank-major order: that of the last mesh dim varies fastest.
+it have left. Strided shards that stand for a shard order are cuts in that order, as torch's planner
+has them; where sizes do not divide, these are other pieces. Local tensors are in rank-major order:
+that of the last mesh dim varies fastest.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
-from ..._torch import Placement, Replicate, Shard, is_partial, is_shard
+from ..._torch import (
+    Placement,
+    Replicate,
+    Shard,
+    has_strided,
+    is_partial,
+    is_shard,
+    is_strided,
+    order_of_strided,
+)
 from ...model.local_shapes import Shape, runs_of_ranks
 from .compare import difference, largest
 from .partials import Tensors, Untestable, parts, reduced
 
-__all__ = ["Mismatch", "join", "local_shapes", "places_of", "split", "summed_scale"]
+__all__ = [
+    "CutOrder",
+    "Mismatch",
+    "cut_order_of",
+    "join",
+    "local_shapes",
+    "places_of",
+    "split",
+    "summed_scale",
+]
 
 
 class Mismatch(Exception):
     """Local tensors that no whole tensor is laid out as; its text says why."""
+
+
+class CutOrder(NamedTuple):
+    """A layout as cuts from left to right.
+
+    Attributes:
+        placements: The cuts, each on its mesh dim.
+        mesh_sizes: Ranks of these mesh dims.
+        ranks: The ranks of the mesh itself, in the rank-major order of these mesh dims.
+    """
+
+    placements: tuple[Placement, ...]
+    mesh_sizes: tuple[int, ...]
+    ranks: Sequence[int]
+
+
+def cut_order_of(placements: Sequence[Placement], mesh_sizes: Sequence[int]) -> CutOrder:
+    """The mesh dims in an order in which they cut; strided shards that stand for one are plain."""
+    ranks = range(math.prod(mesh_sizes))
+    order = order_of_strided(placements, mesh_sizes) if has_strided(placements) else None
+    if order is None:
+        return CutOrder(tuple(placements), tuple(mesh_sizes), ranks)
+    turns = [*range(len(mesh_sizes))]
+    for _, mesh_dims in order:
+        for place, mesh_dim in zip(sorted(mesh_dims), mesh_dims, strict=True):
+            turns[place] = mesh_dim
+    plain = [Shard(p.dim) if is_strided(p) else p for p in placements]  # type: ignore[attr-defined]
+    in_turn = torch.tensor(ranks).reshape(*mesh_sizes).permute(turns).flatten().tolist()
+    return CutOrder(tuple(plain[m] for m in turns), tuple(mesh_sizes[m] for m in turns), in_turn)
 
 
 def _check_dim(placement: Placement, ndim: int) -> None:
@@ -55,15 +106,27 @@ def split(
     Raises:
         Untestable: a placement of another kind, or one that the tensor cannot have.
     """
+    order = cut_order_of(placements, mesh_sizes)
+    pieces = _split(whole, order.placements, order.mesh_sizes, rng)
+    of_ranks = dict(zip(order.ranks, pieces, strict=True))
+    return [of_ranks[rank] for rank in range(len(pieces))]
+
+
+def _split(
+    whole: torch.Tensor,
+    placements: Sequence[Placement],
+    mesh_sizes: Sequence[int],
+    rng: torch.Generator,
+) -> Tensors:
     if not mesh_sizes:
         return [whole]
     (first, *rest), (ranks, *sizes) = placements, mesh_sizes
     if type(first) is Replicate:
-        return split(whole, rest, sizes, rng) * ranks
+        return _split(whole, rest, sizes, rng) * ranks
     pieces = _cut(whole, first, ranks, rng)
     if not sizes:
         return pieces
-    return [local for piece in pieces for local in split(piece, rest, sizes, rng)]
+    return [local for piece in pieces for local in _split(piece, rest, sizes, rng)]
 
 
 def local_shapes(
@@ -74,10 +137,19 @@ def local_shapes(
     Raises:
         Untestable: a shard of a dim that is not there.
     """
-    return _local_shapes(tuple(shape), tuple(placements), tuple(mesh_sizes))
+    return _shapes_by_rank(tuple(shape), tuple(placements), tuple(mesh_sizes))
 
 
 @functools.lru_cache(maxsize=4096)
+def _shapes_by_rank(
+    shape: Shape, placements: tuple[Placement, ...], mesh_sizes: tuple[int, ...]
+) -> tuple[Shape, ...]:
+    order = cut_order_of(placements, mesh_sizes)
+    shapes = _local_shapes(shape, order.placements, order.mesh_sizes)
+    of_ranks = dict(zip(order.ranks, shapes, strict=True))
+    return tuple(of_ranks[rank] for rank in range(len(shapes)))
+
+
 def _local_shapes(
     shape: Shape, placements: tuple[Placement, ...], mesh_sizes: tuple[int, ...]
 ) -> tuple[Shape, ...]:
@@ -118,7 +190,9 @@ def join(
             raise Mismatch(
                 f"rank {rank} has shape {list(tensor.shape)} instead of {list(local_shape)}"
             )
-    return _joined(local, placements, mesh_sizes, shape)
+    order = cut_order_of(placements, mesh_sizes)
+    pieces = [local[rank] for rank in order.ranks]
+    return _joined(pieces, order.placements, order.mesh_sizes, shape)
 
 
 def _joined(

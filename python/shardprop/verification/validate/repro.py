@@ -26,7 +26,7 @@ from ..settings import Settings
 from ..simulator.compare import largest
 from ..simulator.execution import Outcome, outputs_in
 from ..simulator.partials import folded_by_name
-from ..simulator.ranks import local_shapes, places_of
+from ..simulator.ranks import cut_order_of, local_shapes, places_of
 from ..simulator.simulation import layouts_of
 from ..texts import row_text
 from .shrink import Witness, ever_smaller
@@ -248,13 +248,25 @@ def joined(
     dtype: torch.dtype,
 ) -> list[str]:
     """Expressions for the whole tensor that parts stand for: as many as there are replicas."""
+    order = cut_order_of(layout, sizes)
+    in_turn = [parts[rank] for rank in order.ranks]
+    return _joined(in_turn, order.placements, order.mesh_sizes, shape, dtype)
+
+
+def _joined(
+    parts: Sequence[str],
+    layout: Sequence[Placement],
+    sizes: Sequence[int],
+    shape: Sequence[int],
+    dtype: torch.dtype,
+) -> list[str]:
     if not sizes:
         return list(parts)
     (first, *rest), (ranks, *inner) = layout, sizes
     each = len(parts) // ranks
     pieces = local_shapes(shape, [first], [ranks])
     groups = [
-        joined(parts[each * rank : each * (rank + 1)], rest, inner, piece, dtype)
+        _joined(parts[each * rank : each * (rank + 1)], rest, inner, piece, dtype)
         for rank, piece in enumerate(pieces)
     ]
     if type(first) is Replicate:

@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch.distributed._local_tensor import LocalTensorMode
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import Partial, Placement, distribute_tensor
+from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, distribute_tensor
 from torch.distributed.tensor._ops._math_ops import _NormPartial
 from torch.distributed.tensor.placement_types import _MaskPartial
 
+from shardprop._torch import order_of_strided
 from shardprop.verification.simulator.compare import difference, largest
 from shardprop.verification.simulator.partials import Untestable
 from shardprop.verification.simulator.ranks import Mismatch, join, local_shapes, split
@@ -34,7 +35,11 @@ def of_torch(
     ranks = torch.Size(sizes).numel()
     with LocalTensorMode(ranks):
         mesh = DeviceMesh("cpu", torch.arange(ranks).reshape(sizes))
-        laid_out = distribute_tensor(whole, mesh, placements, src_data_rank=None)
+        if order_of_strided(placements, sizes) is None:
+            laid_out = distribute_tensor(whole, mesh, placements, src_data_rank=None)
+        else:  # distribute_tensor cuts from left to right; torch's planner, which moves it, does not
+            everywhere = [Replicate()] * len(sizes)
+            laid_out = DTensor.from_local(whole, mesh, everywhere).redistribute(mesh, placements)
         local = laid_out.to_local()
         # Where all ranks have the same, it is a plain tensor.
         held = getattr(local, "_local_tensors", {})
@@ -167,3 +172,19 @@ def test_elements_that_are_not_finite_must_be_in_the_same_places() -> None:
     assert difference(torch.tensor([nan, 1.0]), torch.tensor([nan, 1.0]), 1.0) is None
     assert difference(torch.tensor([1.0, nan]), torch.tensor([nan, 1.0]), 1.0) is not None
     assert difference(torch.tensor([float("inf")]), torch.tensor([1.0]), 1.0) is not None
+
+
+def test_strided_shards_that_stand_for_an_order_are_cuts_in_that_order() -> None:
+    rows, placements = numbered((13,)), (SS(0, 2), S(0))
+    held = split(rows, placements, (3, 2), generator())
+    # Mesh dim 1 cuts 13 in 7 and 6, mesh dim 0 these in 3, 3 and 1, and in 2, 2 and 2.
+    assert [local.tolist() for local in held] == [
+        [0, 1, 2],
+        [7, 8],
+        [3, 4, 5],
+        [9, 10],
+        [6],
+        [11, 12],
+    ]
+    assert local_shapes((13,), placements, (3, 2)) == tuple(tuple(x.shape) for x in held)
+    assert torch.equal(join(held, placements, (3, 2), (13,)), rows)
