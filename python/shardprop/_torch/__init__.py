@@ -233,3 +233,4 @@ from .types import (
     norm_partial,
 )
 from .version import IS_215_OR_LATER
+from .written_views import WRITTEN_VIEW, watch_moved_views

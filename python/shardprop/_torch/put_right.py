@@ -10,6 +10,7 @@ from .cache_keys import complete_cache_keys, restore_cache_keys
 from .handlers import put_handlers_back, put_handlers_right
 from .partition import put_partition_back, put_partition_right
 from .types import OpOverload
+from .written_views import put_writes_back, put_writes_right
 
 __all__ = ["put_back", "put_right"]
 
@@ -19,17 +20,18 @@ def put_right(
     fault_of: Callable[[OpOverload, tuple[Any, ...]], str | None],
     note: Callable[[str], None],
 ) -> None:
-    """Complete the keys of torch's cache, and put what is ours in the place of handlers of torch's
-    dispatcher, and of the step of its plans that divides integers.
+    """Complete the keys of torch's cache, put what is ours in the place of handlers of torch's
+    dispatcher and of the step of its plans that divides integers, and write through views.
 
     Args:
-        noted: Entered around what a handler does otherwise than torch, with the fault.
+        noted: Entered around what is done otherwise than by torch, with the fault.
         fault_of: The fault that torch's handling of a call has; None if it has none.
         note: Told of the fault where a plan is carried out otherwise than by torch.
     """
     complete_cache_keys()
     put_handlers_right(noted, fault_of)
     put_partition_right(note)
+    put_writes_right(noted)
 
 
 def put_back() -> None:
@@ -37,3 +39,4 @@ def put_back() -> None:
     restore_cache_keys()
     put_handlers_back()
     put_partition_back()
+    put_writes_back()

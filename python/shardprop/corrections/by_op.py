@@ -40,6 +40,7 @@ from .uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
 from .unmoved_keyword import UNMOVED_KEYWORD
 from .weighted_mean import WEIGHTED_MEAN
 from .written_and_moved import WRITTEN_AND_MOVED
+from .written_view import WRITTEN_VIEW
 
 __all__ = ["CORRECTIONS", "corrections_of"]
 
@@ -80,6 +81,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     STRIDED_OUT_OF_ORDER,
     INTEGERS_MADE_PENDING,
     LEFT_OUT_OF_KEYS,
+    WRITTEN_VIEW,
 )
 
 

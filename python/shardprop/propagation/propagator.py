@@ -76,9 +76,9 @@ def propagate_sharding(schema: OpSchema) -> OutputSharding:
         ShardpropError: what torch has no words for, and under ``strict`` what the core declines.
     """
     try:
-        if is_watched():
-            return observed(schema, _propagate, _recorder)
-        return _propagate(schema)
+        answer = observed(schema, _propagate, _recorder) if is_watched() else _propagate(schema)
+        _torch.watch_moved_views(schema.op, answer)
+        return answer
     except Exception as error:
         error.__traceback__ = without_own_frames(error.__traceback__)
         if sys.version_info < (3, 11):  # a bare raise takes the traceback that was caught

@@ -15,6 +15,7 @@ from shardprop.corrections.named_as_in_place import NAMED_AS_IN_PLACE
 from shardprop.corrections.reshaped_in_place import RESHAPED_IN_PLACE
 from shardprop.corrections.strided_out_of_order import STRIDED_OUT_OF_ORDER
 from shardprop.corrections.uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
+from shardprop.corrections.written_view import WRITTEN_VIEW
 from shardprop.propagation.propagator import current_policy
 from shardprop.propagation.route import route
 
@@ -47,6 +48,7 @@ _AROUND_DECISIONS = (
     FIRST_OF_EQUALS,
     INTEGERS_MADE_PENDING,
     LEFT_OUT_OF_KEYS,
+    WRITTEN_VIEW,
 )
 
 

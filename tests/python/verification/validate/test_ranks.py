@@ -37,7 +37,7 @@ def of_torch(
         mesh = DeviceMesh("cpu", torch.arange(ranks).reshape(sizes))
         if order_of_strided(placements, sizes) is None:
             laid_out = distribute_tensor(whole, mesh, placements, src_data_rank=None)
-        else:  # distribute_tensor cuts from left to right; torch's planner, which moves it, does not
+        else:  # distribute_tensor would cut from left to right, unlike torch's planner
             everywhere = [Replicate()] * len(sizes)
             laid_out = DTensor.from_local(whole, mesh, everywhere).redistribute(mesh, placements)
         local = laid_out.to_local()
