@@ -18,8 +18,9 @@ _HEAD = """# Where torch's decisions are put right
 With `shardprop.enable()` every decision and every plan is torch's, save where that silently gives
 wrong values (the ranks together do not hold what the op gives on whole tensors, in value or
 gradient, and nothing raises), or leaves ranks waiting for one that raises. Each such fault of torch
-is an object in `python/shardprop/corrections/`, with a predicate as narrow as the fault.
-`stats().corrections` counts the decisions and redistributions that put one right, by name;
+is an object in `python/shardprop/corrections/`, with a predicate of the calls that it may concern:
+these are decided among the strategies that hold, and where torch's choice is one of them it is
+made. `stats().corrections` counts such decisions and redistributions, by name;
 `propagate(...).route.why`
 and `explain` say it of one decision. Which lines of a program need one, `shardprop audit SCRIPT`
 says ([cli.md](cli.md#shardprop-audit)), and `trace().corrections`; `shardprop doctor` says which
@@ -54,6 +55,12 @@ _TAIL = """
 number, and what they hold is added up later. Whoever wants the number itself redistributes to
 `Replicate()` before, or calls `zero_`.
 
+`item()`, `float()` and `bool()` of a pending tensor (`loss.item()`, the norm that
+`clip_grad_norm_` returns) read the part that a rank holds, as torch means it: to reduce it first
+would leave ranks waiting where one alone prints it. shardprop warns, and names the way out,
+`full_tensor()`. An op of torch's that reads a number out (`one_hot` without `num_classes`) takes
+each rank's own, too.
+
 ## What is not put right yet
 
 Other single-dim rules of torch are used as they are ([torch-rules.md](torch-rules.md) lists what
@@ -82,7 +89,7 @@ def _refused_ops() -> str:
 def _row(correction: Correction) -> str:
     where = correction.where
     if isinstance(correction, CallCorrection):
-        where = "<br>".join(f"`{op}`" for op in correction.ops)
+        where = "<br>".join([*(f"`{op}`" for op in correction.ops), *filter(None, [where])])
     return (
         f"| [{correction.name}]({_shown_at(correction)}) | {where} | {correction.fault} "
         f"| {correction.right} | {correction.ends} |\n"

@@ -1,7 +1,8 @@
 """Arguments that torch's cache of decisions leaves out of its keys.
 
 An op's `RuntimeSchemaInfo` says which arguments a decision depends on. For some ops that torch
-itself registers it leaves out a dtype, an ``out=`` tensor, or a tensor given by keyword: a call
+itself registers it leaves out a number or a flag that the output's shape or strides follow from
+(`k` of `topk`, a memory format), a dtype, an ``out=`` tensor, or a tensor given by keyword: a call
 that differs in nothing else is given the decision, and the metadata, of the one before.
 """
 
@@ -9,7 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from typing import NamedTuple
+
+import torch
 
 from .ops import function_schema
 from .propagation import propagator
@@ -76,6 +80,14 @@ def restore_cache_keys() -> None:
             table[op] = before
 
 
+# As torch writes the types of whole numbers, and of what it keeps as numbers.
+_NUMBERS = re.compile(r"(Optional\[)?(List\[)?(int|SymInt)\]*")
+# Numbers that say which elements count, not how many there are.
+_VALUES = frozenset(("padding_idx",))
+# Flags that say which outputs there are, and of which dtype.
+_FLAGS = frozenset(("out_int32", "unpack_data", "unpack_pivots"))
+
+
 @functools.cache
 def _notes() -> tuple[_Note, ...]:
     """The notes on ops with a rule of torch's that leave something out."""
@@ -99,16 +111,23 @@ def _is_torchs(op: OpOverload) -> bool:
 
 
 def _missing(op: OpOverload, note: RuntimeSchemaInfo | None) -> frozenset[str]:
-    """Arguments that a decision depends on whatever the op, and that are no part of its key:
-    dtypes, ``out=``, and tensors given by keyword. (Those by position are part of each.)"""
+    """Arguments that a decision may depend on, and that are no part of its key: whole numbers and
+    lists of them (dtypes and memory formats are numbers, too), ``out=``, and tensors given by
+    keyword. (Those by position are part of each.) Scalars are values."""
     note = note or RuntimeSchemaInfo()
     keyword = note.static_kwargkey or ()
     return frozenset(
         argument.name
         for place, argument in enumerate(function_schema(op).arguments)
-        if (argument.kwarg_only and "Tensor" in str(argument.type))
-        or argument.name.endswith("dtype")
+        if (argument.kwarg_only and "Tensor" in str(argument.type)) or _says_what_is_made(argument)
         if (argument.name not in keyword if argument.kwarg_only else place < note.static_argnum)
+    )
+
+
+def _says_what_is_made(argument: torch.Argument) -> bool:
+    name = argument.name
+    return name in _FLAGS or (
+        name not in _VALUES and _NUMBERS.fullmatch(str(argument.type)) is not None
     )
 
 

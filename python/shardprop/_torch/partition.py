@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from .compiling import are_we_tracing
+from .compiling import are_we_tracing, hide_from_dynamo, plans_for_any_rank
 from .mesh import coordinate_on
 from .ranks import on_each_rank
 from .types import DeviceMesh, Partial, Placement
@@ -46,7 +46,7 @@ def _kept_by_the_first(local: torch.Tensor, coordinate: int) -> torch.Tensor:
 
 
 def _ours(self: Partial, tensor: torch.Tensor, mesh: DeviceMesh, mesh_dim: int) -> torch.Tensor:
-    if not _is_kept(self, tensor):
+    if not _is_kept(self, tensor) or plans_for_any_rank():
         return _torchs(self, tensor, mesh, mesh_dim)
     if not are_we_tracing():
         _note(INTEGERS_MADE_PENDING)
@@ -57,6 +57,7 @@ def put_partition_right(note: Callable[[str], None]) -> None:
     """Have torch's redistributions do so, too; `note` is told of each."""
     global _note
     _note = note
+    hide_from_dynamo(_ours)
     if Partial._partition_value is _torchs:
         Partial._partition_value = _ours  # type: ignore[method-assign]
 

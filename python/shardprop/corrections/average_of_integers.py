@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .._torch import OpSchema, Partial
 from .correction import CallCorrection
 from .operands import dtype_of, first, is_pending
+
+if TYPE_CHECKING:
+    from ..rules.kept_rows import RowCall
 
 aten = torch.ops.aten
 
@@ -20,7 +23,7 @@ def _concerns(schema: OpSchema) -> bool:
     return is_exact and is_pending(schema, "sum", "avg")
 
 
-def _keeps(row: Sequence[Any], _: tuple[Any, ...]) -> bool:
+def _keeps(row: Sequence[Any], _: RowCall) -> bool:
     return not any(isinstance(p, Partial) and p.reduce_op in ("sum", "avg") for p in row)
 
 

@@ -3,62 +3,101 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .._torch import DTensorSpec, OpSchema, TensorMeta
+from .._torch import DTensorSpec, OpOverload, OpSchema, TensorMeta
 from .correction import CallCorrection
 from .operands import operands, shards_dim
 
+if TYPE_CHECKING:
+    from ..rules.kept_rows import RowCall
+
 aten = torch.ops.aten
 
-_OPS = (
-    aten.linalg_solve_triangular.default,
-    aten.linalg_solve_triangular.out,
+_TRIANGULAR = (aten.linalg_solve_triangular.default, aten.linalg_solve_triangular.out)
+_OTHERS = (
+    aten._linalg_solve_ex.default,
+    aten.cholesky_solve.default,
+    aten.linalg_householder_product.default,
     aten.linalg_ldl_solve.default,
     aten.linalg_ldl_solve.out,
+    aten.linalg_lu_solve.default,
+    aten.lu_unpack.default,
+    aten.ormqr.default,
+    aten.triangular_solve.default,
+)
+_OPS = (*_TRIANGULAR, *_OTHERS)
+
+# The second operand has one number for each column of the first: pivots, or scalar factors.
+_WITH_VECTORS = frozenset(
+    (
+        aten.linalg_householder_product.default,
+        aten.linalg_ldl_solve.default,
+        aten.linalg_ldl_solve.out,
+        aten.linalg_lu_solve.default,
+        aten.lu_unpack.default,
+        aten.ormqr.default,
+    )
 )
 
 
 def _concerns(schema: OpSchema) -> bool:
     specs = [*operands(schema)]
-    first, *others = (_batches(spec) for spec in specs if spec.ndim > 1)
-    return any(each != first for each in others) or len({spec.placements for spec in specs}) > 1
-
-
-def _batches(spec: DTensorSpec) -> list[int | None]:
-    """Sizes of the dims of batches; None for one that is symbolic, which is not to be guarded."""
-    return [size if type(size) is int else None for size in spec.shape[:-2]]
-
-
-def _keeps(row: Sequence[Any], args: tuple[Any, ...]) -> bool:
-    """Is each operand cut along the dim that the output is cut along, if it has it in full?"""
-    given = [arg for arg in args if isinstance(arg, TensorMeta)]
-    ndim = max(len(meta.shape) for meta in given)
-    return all(
-        shards_dim(cell, dim) is (shards_dim(row[0], dim) and _has(meta, dim, ndim, given))
-        for meta, cell in zip(given, row[1:], strict=False)
-        for dim in range(ndim - 2)
-    )
-
-
-def _has(meta: TensorMeta, dim: int, ndim: int, given: Sequence[TensorMeta]) -> bool:
-    """Is the dim there, and not to be broadcast? (A symbolic size is taken for one that is not.)"""
-    if len(meta.shape) < ndim:
+    if all(spec.is_replicated() for spec in specs):
         return False
-    sizes = [each.shape[dim] for each in given if len(each.shape) == ndim]
-    return any(type(size) is not int for size in sizes) or meta.shape[dim] == max(sizes)
+    first, *others = _batches(schema.op, specs)
+    # Among torch's rows of a triangular matrix are some that leave it whole where it has to be cut.
+    is_apart = schema.op in _TRIANGULAR and len({spec.placements for spec in specs}) > 1
+    return is_apart or any(each != first for each in others)
+
+
+def _batches(op: OpOverload, given: Sequence[DTensorSpec | TensorMeta]) -> list[list[int | None]]:
+    """Per operand the sizes of its dims of batches; None for one that is symbolic, which is not to
+    be guarded."""
+    shapes = [tuple(each.shape) for each in given]
+    own = [2] * len(shapes)
+    if len(own) > 1 and (op in _WITH_VECTORS or _solves_vectors(op, *shapes[:2])):
+        own[1] = 1
+    return [
+        [size if type(size) is int else None for size in shape[: len(shape) - dims]]
+        for shape, dims in zip(shapes, own, strict=True)
+    ]
+
+
+def _solves_vectors(op: OpOverload, matrix: tuple[int, ...], side: tuple[int, ...]) -> bool:
+    """Does ``linalg.solve`` take its right-hand side for vectors?"""
+    return op is aten._linalg_solve_ex.default and (len(side) == 1 or side == matrix[:-1])
+
+
+def _keeps(row: Sequence[Any], call: RowCall) -> bool:
+    """Is each operand cut along the dim that the output is cut along, and has all of that, as the
+    others have; or, of a triangular matrix, none of it?"""
+    given = [arg for arg in call.args if isinstance(arg, TensorMeta)]
+    cells = row[len(row) - len(given) :]
+    batches = _batches(call.op, given)
+    for dim in range(max(map(len, batches))):
+        if not shards_dim(row[0], dim):
+            continue
+        if all(shards_dim(cell, dim) for cell in cells):
+            return all(each == batches[0] for each in batches)
+        matrix, *sides = batches
+        from_right = len(sides[0]) - dim if sides else 0
+        is_less = len(matrix) < from_right or matrix[-from_right] == 1 != sides[0][dim]
+        return bool(sides) and len(matrix) <= len(sides[0]) and is_less
+    return True
 
 
 BROADCAST_BATCHES = CallCorrection(
     name="batches that are broadcast",
     ops=_OPS,
     concerns=_concerns,
-    fault="cuts batches of the right-hand side where the matrix has all of them, or of a matrix "
-    "that has but one: ranks solve for matrices that are not theirs, and some raise while the "
-    "others wait.",
-    right="cuts each operand that has as many batches as the result, and no other.",
+    fault="cuts operands along a dim of one number, though they have other batches: of a matrix "
+    "that has but one, of a right-hand side where the matrix has all of them, or of one with more "
+    "dims. Ranks solve for matrices that are not theirs, and some raise while the others wait.",
+    right="cuts operands of the same batches alone, and a triangular matrix not where it is "
+    "broadcast.",
     ends="rows of torch's own that compare the sizes of batches.",
     in_rows=_OPS,
     keeps=_keeps,

@@ -3,44 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .._torch import OpSchema, Partial
 from ..rules.pending_partials import keeps_order, passes_conversion
 from .correction import CallCorrection
-from .operands import argument, dtype_of, first, pending
+from .operands import argument, dtype_of, operands, pending
+
+if TYPE_CHECKING:
+    from ..rules.kept_rows import RowCall
 
 aten = torch.ops.aten
 
 # In training it comes apart before the dispatcher sees it; in inference mode it does not.
 _TO = aten.to.dtype
 _INTO = aten.copy_.default
-# What torch's own rows for it get wrong is the order of numbers alone.
 _COPY = aten._to_copy.default
 
 
 def _concerns(schema: OpSchema) -> bool:
-    to = _target(schema)
-    return any(not _passes(reduce_op, dtype_of(spec), to) for spec, reduce_op in pending(schema))
+    source, to = _dtypes(schema)
+    return any(not _passes(reduce_op, source, to) for _, reduce_op in pending(schema))
 
 
-def _target(schema: OpSchema) -> torch.dtype:
-    if schema.op is _TO:
-        to = argument(schema, 1)
-        assert isinstance(to, torch.dtype)
-        return to
-    given = schema.kwargs_schema.get("dtype") if schema.op is _COPY else None
-    return given if isinstance(given, torch.dtype) else dtype_of(first(schema))
+def _dtypes(schema: OpSchema) -> tuple[torch.dtype, torch.dtype]:
+    """Of what is copied, and of the copy."""
+    specs = [*operands(schema)]
+    if schema.op is _INTO:
+        return dtype_of(specs[-1]), dtype_of(specs[0])
+    given = argument(schema, 1) if schema.op is _TO else schema.kwargs_schema.get("dtype")
+    source = dtype_of(specs[0])
+    return source, given if isinstance(given, torch.dtype) else source
 
 
-def _keeps(row: Sequence[Any], args: tuple[Any, ...]) -> bool:
+def _keeps(row: Sequence[Any], call: RowCall) -> bool:
+    first, *others = call.args
+    if call.op is _INTO:
+        source, to = others[0].dtype, first.dtype
+    else:
+        source = first.dtype
+        to = (others[0] if call.op is _TO else call.kwargs.get("dtype")) or source
     partials = [cell.reduce_op for cell in row if isinstance(cell, Partial)]
-    if len(args) == 1:  # the dtype is given by keyword: torch's rows see to all but the order
-        return not _BY_ORDER & {*partials}
-    is_into = not isinstance(args[1], torch.dtype)
-    source, to = (args[1].dtype, args[0].dtype) if is_into else (args[0].dtype, args[1])
     return all(_passes(reduce_op, source, to) for reduce_op in partials)
 
 
@@ -58,7 +63,8 @@ CONVERTED_PENDING = CallCorrection(
     ops=(_TO, _INTO, _COPY),
     concerns=_concerns,
     fault="lets every Partial through `copy_`, and through `to(dtype)` in inference mode: "
-    "fractions that are cut off add up, and of numbers that add up to zero some are not. It lets "
+    "fractions that are cut off add up, and of numbers that add up to zero some are not. It counts "
+    "the ranks that have a true flag where flags become numbers, and lets "
     "maxima, minima and averages through each conversion to integers, in which negative numbers "
     "become large ones without a sign, and large ones small ones of fewer bits.",
     right="reduces it first.",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .._torch import OpOverload, OpSchema, OutputSharding
+
+if TYPE_CHECKING:
+    from ..rules.kept_rows import Keeps
 
 __all__ = ["CallCorrection", "Correction"]
 
@@ -42,8 +45,8 @@ class CallCorrection(Correction):
         ops: The overloads.
         concerns: Can torch's own decision about this call be wrong?
         in_rows: Those of them whose single-dim rules, in a torch that has some, have the fault too.
-        keeps: Does a row of such a rule hold, for these arguments? None: a rule of ours stands in
-            its place, or nothing is to be left out.
+        keeps: Does a row of such a rule hold for a call? None: a rule of ours stands in its place,
+            or nothing is to be left out.
         accepts: A filter over whole strategies of such a rule (`RowsRule.accepts`).
         leaves_written: Does what the op writes into have to stay where it is?
         refuses: Is a call refused that is concerned, on all ranks?
@@ -52,7 +55,7 @@ class CallCorrection(Correction):
     ops: tuple[OpOverload, ...]
     concerns: Callable[[OpSchema], bool]
     in_rows: tuple[OpOverload, ...] = ()
-    keeps: Callable[[Sequence[Any], tuple[Any, ...]], bool] | None = None
+    keeps: Keeps | None = None
     accepts: Callable[..., bool] | None = None
     leaves_written: bool = False
     refuses: bool = False

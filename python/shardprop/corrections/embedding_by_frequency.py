@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .._torch import OpSchema
 from .correction import CallCorrection
 from .operands import argument, operands, shards_dim
+
+if TYPE_CHECKING:
+    from ..rules.kept_rows import RowCall
 
 aten = torch.ops.aten
 
@@ -26,10 +29,10 @@ def _concerns(schema: OpSchema) -> bool:
     )
 
 
-def _keeps(row: Sequence[Any], args: tuple[Any, ...]) -> bool:
+def _keeps(row: Sequence[Any], call: RowCall) -> bool:
     """Each rank has to count all indices."""
     _, grad, indices = row
-    last = len(args[0].shape) - 1
+    last = len(call.args[0].shape) - 1
     return bool(indices.is_replicate()) and not any(shards_dim(grad, dim) for dim in range(last))
 
 

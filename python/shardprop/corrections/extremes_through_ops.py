@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .._torch import OpSchema, Partial
 from .correction import CallCorrection
 from .operands import argument, is_pending
+
+if TYPE_CHECKING:
+    from ..rules.kept_rows import RowCall
 
 aten = torch.ops.aten
 
@@ -20,7 +23,7 @@ def _concerns(schema: OpSchema) -> bool:
     return passes and is_pending(schema, "max", "min")
 
 
-def _keeps(row: Sequence[Any], _: tuple[Any, ...]) -> bool:
+def _keeps(row: Sequence[Any], _: RowCall) -> bool:
     operand = row[1]
     return not (isinstance(operand, Partial) and operand.reduce_op in ("max", "min"))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from .._torch import OpSchema, Partial
+from .._torch import OpSchema
 from .correction import CallCorrection
-from .operands import argument, operands, shards_of
+from .operands import argument, operands
 
 aten = torch.ops.aten
 
@@ -16,14 +16,12 @@ def _concerns(schema: OpSchema) -> bool:
     ndim = specs[0].ndim
     if not isinstance(along, int) or any(spec.ndim != ndim for spec in specs):
         return False
-    differing = [
-        dim
+    is_differing = any(
+        dim != along % ndim and any(spec.shape[dim] != specs[0].shape[dim] for spec in specs)
         for dim in range(ndim)
-        if dim != along % ndim and any(spec.shape[dim] != specs[0].shape[dim] for spec in specs)
-    ]
-    is_pending = any(isinstance(p, Partial) for spec in specs for p in spec.placements)
-    is_cut = any(shards_of(spec, dim) for spec in specs for dim in differing)
-    return is_cut or (is_pending and bool(differing))  # what is pending may become a shard
+    )
+    # What is pending, or cut along another dim, may become a shard of one that differs.
+    return is_differing and not all(spec.is_replicated() for spec in specs)
 
 
 INDEXED_BY_ANOTHER_SIZE = CallCorrection(

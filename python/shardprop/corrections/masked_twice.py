@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from .._torch import DeviceMesh, DTensorSpec, MaskPartial, OpSchema, Partial
+from .._torch import DeviceMesh, DTensorSpec, MaskPartial, OpSchema
 from .correction import CallCorrection
-from .operands import argument, shards_dim
+from .operands import operands
 
 aten = torch.ops.aten
 
@@ -16,15 +16,10 @@ _OPS = (aten.embedding.default, aten.gather.default)
 
 
 def _concerns(schema: OpSchema) -> bool:
-    along = argument(schema, 1) if schema.op is aten.gather.default else 0
-    table = argument(schema, 0)
-    assert isinstance(table, DTensorSpec)
-    assert isinstance(along, int)
-    shape = table.mesh.shape
-    placements = [p for p, size in zip(table.placements, shape, strict=True) if size > 1]
-    cuts = sum(shards_dim(p, along % max(table.ndim, 1)) for p in placements)
-    is_pending = len(placements) > 1 and any(isinstance(p, Partial) for p in placements)
-    return cuts > 1 or is_pending
+    """Several mesh dims, and something that is not whole: the cheapest way may cut the table."""
+    specs = [*operands(schema)]
+    is_one = sum(size > 1 for size in specs[0].mesh.shape) < 2
+    return not is_one and not all(spec.is_replicated() for spec in specs)
 
 
 def _accepts(mesh: DeviceMesh, schema: Any, operands: Any, output: DTensorSpec) -> bool:

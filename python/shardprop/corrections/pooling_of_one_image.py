@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .._torch import OpSchema
 from .correction import CallCorrection
 from .operands import operands, shards_dim
+
+if TYPE_CHECKING:
+    from ..rules.kept_rows import RowCall
 
 aten = torch.ops.aten
 
@@ -32,7 +35,7 @@ def _concerns(schema: OpSchema) -> bool:
     return is_one and not all(spec.is_replicated() for spec in specs)
 
 
-def _keeps(row: Sequence[Any], args: tuple[Any, ...]) -> bool:
+def _keeps(row: Sequence[Any], _: RowCall) -> bool:
     """None that shards dim 1, which is not that of the channels."""
     return not any(shards_dim(cell, 1) for cell in row)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 from .._torch import DTensorSpec, OpSchema, OutputSharding
+from ..model.op_traits import traits_of
 from .correction import CallCorrection
-from .operands import first, operands, shards_dim
+from .operands import argument, operands
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -30,23 +31,21 @@ _OPTIMIZERS = (
 
 
 def _concerns(schema: OpSchema) -> bool:
-    if schema.op in _NORMS:
-        return _concerns_norm(schema)
     if schema.op in _OPTIMIZERS:
         return _concerns_optimizer(schema)
-    return len({tuple(spec.placements) for spec in operands(schema)}) > 1
+    is_placed = not all(spec.is_replicated() for spec in operands(schema))
+    return is_placed and _writes(schema)
 
 
-def _concerns_norm(schema: OpSchema) -> bool:
-    """Running statistics are written in training, and have the channels alone."""
-    is_training = len(schema.args_schema) < 8 or bool(schema.args_schema[5])
-    running = [spec for spec in schema.args_schema[3:5] if isinstance(spec, DTensorSpec)]
-    scales = [spec for spec in schema.args_schema[1:3] if isinstance(spec, DTensorSpec)]
-    are_channels_cut = any(shards_dim(p, 1) for p in first(schema).placements) or any(
-        shards_dim(p, 0) for spec in scales for p in spec.placements
-    )
-    are_whole = all(spec.is_replicated() for spec in running)
-    return is_training and bool(running) and (are_channels_cut or not are_whole)
+def _writes(schema: OpSchema) -> bool:
+    """Does this call write what others of the op do? Running statistics are written in training,
+    and so is the noise of `rrelu`."""
+    if schema.op is aten.rrelu_with_noise.default:
+        return bool(argument(schema, 4, False))
+    if schema.op in _NORMS:
+        is_training = len(schema.args_schema) < 8 or bool(schema.args_schema[5])
+        return is_training and any(isinstance(x, DTensorSpec) for x in schema.args_schema[3:5])
+    return True
 
 
 def _concerns_optimizer(schema: OpSchema) -> bool:
@@ -67,11 +66,16 @@ def _leaves(schema: OpSchema, answer: OutputSharding) -> bool:
     ``out=`` is right where nothing is sharded or pending."""
     if schema.is_out_variant_op():
         return all(spec.is_replicated() for spec in operands(schema))
-    (written, *_) = schema.args_spec
-    wanted = answer.redistribute_schema
-    moved = wanted is not None and wanted.args_spec[0].placements != written.placements
-    made = answer.output_spec
-    return not moved and isinstance(made, DTensorSpec) and made.placements == written.placements
+    positions = traits_of(schema.op).written
+    given, wanted = schema.args_schema, answer.redistribute_schema
+    asked = given if wanted is None else wanted.args_schema
+    written = [(_layout(given[at]), _layout(asked[at])) for at in positions]
+    is_returned = 0 not in positions or _layout(answer.output_spec) == written[0][0]
+    return is_returned and all(before == after for before, after in written)
+
+
+def _layout(spec: object) -> object:
+    return spec.placements if isinstance(spec, DTensorSpec) else None
 
 
 WRITTEN_AND_MOVED = CallCorrection(

@@ -87,6 +87,32 @@ def traits_of(op: OpOverload) -> OpTraits:
     return traits
 
 
+aten = torch.ops.aten
+
+# What an op writes into where its schema does not say so, or says more. Batch norm writes its
+# running mean and variance. Optimizers write into gradients where these were scaled, and then
+# nobody reads them.
+_WRITTEN: dict[OpOverload, tuple[int, ...]] = {
+    **dict.fromkeys(
+        (
+            aten.cudnn_batch_norm.default,
+            aten.miopen_batch_norm.default,
+            aten.native_batch_norm.default,
+            aten.native_batch_norm.out,
+        ),
+        (3, 4),
+    ),
+    **dict.fromkeys(
+        (
+            aten._fused_adam_.default,
+            aten._fused_adam_.tensor_lr,
+            aten._fused_adamw_.default,
+            aten._fused_adamw_.tensor_lr,
+        ),
+        (0, 2, 3, 4),
+    ),
+}
+
 _OF_LISTS = ("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")
 
 
@@ -98,7 +124,7 @@ def _read(op: OpOverload) -> OpTraits:
     is_list_op = name.startswith(_OF_LISTS) and any(
         "List[Tensor]" in str(a.type) for a in schema.arguments
     )
-    written = tuple(i for i, a in enumerate(schema.arguments) if _is_written(a))
+    written = _WRITTEN.get(op) or tuple(i for i, a in enumerate(schema.arguments) if _is_written(a))
     return OpTraits(
         op=op,
         in_place=name.split("::")[1].split(".")[0].endswith("_"),
@@ -112,13 +138,13 @@ def _read(op: OpOverload) -> OpTraits:
         takes_tensors=any("Tensor" in str(a.type) for a in schema.arguments),
         rewrites_arguments=rewrites_arguments,
         rewrites=rewrites,
-        mutates=schema.is_mutable,
+        mutates=schema.is_mutable or op in _WRITTEN,
         written=written,
         returned=tuple(
             (at, position)
             for at, result in enumerate(schema.returns)
             for position in written
-            if result.alias_info and _names(result) == _names(schema.arguments[position])
+            if _shares_memory(result, schema.arguments[position])
         ),
         minds_empty=not rewrites_arguments and _minds_empty(op, is_list_op and schema.is_mutable),
     )
@@ -131,9 +157,10 @@ def _minds_empty(op: OpOverload, is_written_list: bool) -> bool:
     )
 
 
-def _names(place: Any) -> Any:
-    """What the schema calls the memory that an argument or a return is in."""
-    return place.alias_info.before_set
+def _shares_memory(result: torch.Argument, argument: torch.Argument) -> bool:
+    """Does the schema call the memory of both the same?"""
+    made, given = result.alias_info, argument.alias_info
+    return made is not None and given is not None and made.before_set == given.before_set
 
 
 def _is_written(argument: Any) -> bool:

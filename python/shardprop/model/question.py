@@ -6,8 +6,6 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeGuard
 
-import torch
-
 from .. import _torch
 from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, TensorMeta, has_strided
 from .op_traits import traits_of
@@ -162,14 +160,17 @@ def staying_operands(question: Question) -> list[int]:
     torch does not look at these when it decides, so neither do we where the rule is its own.
     """
     keyword = range(question.positional, len(question.operands))
-    return [*keyword, *itertools.chain(*_in_arguments(question, _written(question)).values())]
+    return [
+        *keyword,
+        *itertools.chain(*_in_arguments(question, traits_of(question.op).written).values()),
+    ]
 
 
 def written_cells(question: Question, outputs: int) -> list[tuple[int, int]]:
     """Cells of a row that are of a tensor which the op writes into, each with that operand: the
     operand's own, and that of the output it is returned as."""
     traits = traits_of(question.op)
-    written = _in_arguments(question, _written(question))
+    written = _in_arguments(question, traits.written)
     pairs = [(outputs + operand, operand) for each in written.values() for operand in each]
     pairs += [
         (output, operand)
@@ -183,25 +184,6 @@ def written_cells(question: Question, outputs: int) -> list[tuple[int, int]]:
             if question.operands[operand] is spec:
                 pairs += [(outputs + operand, operand), (output, operand)]
     return pairs
-
-
-aten = torch.ops.aten
-
-# Where the schema does not say it as it is. Batch norm writes its running mean and variance.
-# Optimizers write into gradients where these were scaled, and then nobody reads them.
-_WRITTEN: dict[OpOverload, tuple[int, ...]] = {
-    aten.native_batch_norm.default: (3, 4),
-    aten.native_batch_norm.out: (3, 4),
-    aten._fused_adam_.default: (0, 2, 3, 4),
-    aten._fused_adam_.tensor_lr: (0, 2, 3, 4),
-    aten._fused_adamw_.default: (0, 2, 3, 4),
-    aten._fused_adamw_.tensor_lr: (0, 2, 3, 4),
-}
-
-
-def _written(question: Question) -> tuple[int, ...]:
-    """Positions of the arguments that the op writes into."""
-    return _WRITTEN.get(question.op) or traits_of(question.op).written
 
 
 def _in_arguments(question: Question, positions: Sequence[int]) -> dict[int, range]:

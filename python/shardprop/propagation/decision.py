@@ -8,7 +8,7 @@ from collections.abc import Callable
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpSchema, OutputSharding
 from ..corrections.correction import Correction
-from ..errors import ShardpropError
+from ..errors import RefusedPlacementError, ShardpropError
 from ..metadata import output_meta
 from ..model.question import NoStrategyError, OutputMeta, Placed
 from ..rules import torch_registry
@@ -74,12 +74,12 @@ def _refuse_fault(schema: OpSchema, answer: OutputSharding, fault: Correction | 
     """torch has decided a call of which it gets the values wrong, if there is a `fault`.
 
     Raises:
-        ShardpropError: there is one.
+        RefusedPlacementError: there is one.
     """
     if fault is None or (fault.spares is not None and fault.spares(schema, answer)):
         return
     specs = ", ".join(map(str, specs_of(schema)))
-    raise ShardpropError(
+    raise RefusedPlacementError(
         f"{schema.op}: Expected operands on which some strategy gives right values, got {specs}. "
         f"torch alone {fault.fault} Redistribute the operands before the call, to Replicate(): "
         "what the op writes into, keyword arguments and what is viewed are not moved."
@@ -113,7 +113,7 @@ def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputS
     a rule (a note, which Python 3.10 has none of).
 
     Raises:
-        ShardpropError: torch decides it, and wrongly.
+        RefusedPlacementError: torch decides it, and wrongly.
         Exception: torch refuses the op.
     """
     with chooser.one_decision():

@@ -24,6 +24,7 @@ from .hook import install, uninstall
 from .observers import is_watched, observed
 from .policy import Policy, TorchPolicy
 from .policy_choice import forget_planners, make_policy
+from .reading import check_read
 from .route import Route, Who, decomposer, route
 from .terms import Terms, TermsOfProcess
 
@@ -109,6 +110,8 @@ def _propagate(schema: OpSchema) -> OutputSharding:
             return _decide_by_torch(schema, refused, terms, counts)
         found = route(schema, policy)
         if found.who is Who.READ_OUT:
+            if policy.corrects:
+                check_read(schema)
             counts.decided(0)
             return read_out(schema)
         if found.rule is None:

@@ -24,6 +24,7 @@ from ..rules.rule import (
     Chooser,
     DecompositionRule,
     Origin,
+    RowsRule,
     Rule,
     RuleFacts,
     RuleKind,
@@ -211,8 +212,8 @@ def _found(op: OpOverload, single_dim: Any) -> Route:
     return Route(op, who, way=way, minds_empty=minds_empty)
 
 
-# By the rule, which is held since torch may make an op another; a rule is known by its address.
-_without: dict[tuple[int, CallCorrection], tuple[Rule, KeptRows]] = {}
+# With each the rule of the op that it was made of: torch, or a program, may give the op another.
+_without: dict[tuple[OpOverload, CallCorrection], tuple[RowsRule, KeptRows]] = {}
 
 
 def _rule_without(fault: CallCorrection, found: Route) -> Rule | None:
@@ -221,10 +222,11 @@ def _rule_without(fault: CallCorrection, found: Route) -> Rule | None:
     rows = None if rule is None else rule.as_rows
     if rows is None or not fault.narrows:
         return own_rule(found.op) or rule
-    key = id(rows), fault
-    if key not in _without:
-        _without[key] = rows, KeptRows(rows, fault.keeps, fault.accepts, fault.leaves_written)
-    return _without[key][1]
+    of, kept = _without.get((found.op, fault), (None, None))
+    if of is not rows:
+        kept = KeptRows(rows, fault.keeps, fault.accepts, fault.leaves_written)
+        _without[found.op, fault] = rows, kept
+    return kept
 
 
 def is_needless(correction: Correction) -> bool:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._torch import OpOverload, OpSchema
 from ..model.question import OutputMeta, Question
 from .rule import Rows, RowsRule, RuleFacts
 
-__all__ = ["Keeps", "KeptRows"]
+__all__ = ["Keeps", "KeptRows", "RowCall"]
 
-# Does a row hold? Its cells are outputs and operands; the arguments are as a rule sees them.
-Keeps = Callable[[Sequence[Any], tuple[Any, ...]], bool]
+
+class RowCall(NamedTuple):
+    """A call as a rule sees it: its tensors are TensorMeta."""
+
+    op: OpOverload
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+# Does a row hold for a call? Its cells are outputs and operands.
+Keeps = Callable[[Sequence[Any], RowCall], bool]
 
 
 class KeptRows(RowsRule):
@@ -62,7 +71,8 @@ class KeptRows(RowsRule):
     ) -> Rows:
         """See `RowsRule.rows_of`."""
         rows = self._rule.rows_of(op, args, kwargs, meta)
-        return rows if self._keeps is None else [row for row in rows if self._keeps(row, args)]
+        call = RowCall(op, args, kwargs)
+        return rows if self._keeps is None else [row for row in rows if self._keeps(row, call)]
 
 
 def _both(

@@ -1,0 +1,58 @@
+"""A number that is read out of a tensor: each rank reads what it holds.
+
+torch means it so (https://github.com/pytorch/pytorch/issues/144054), for a reduction would leave
+ranks waiting where one alone reads, to print it. We do the same, and say so.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+
+import torch
+
+from .._torch import DTensorSpec, OpSchema, is_partial, is_shard
+from ..errors import RefusedPlacementError
+from ..support.folder import IN_FOLDER
+
+__all__ = ["check_read"]
+
+_IN_TORCH = torch.__file__.removesuffix("__init__.py")
+
+
+def check_read(schema: OpSchema) -> None:
+    """Warn where what a rank holds is pending: it is not the number.
+
+    Raises:
+        RefusedPlacementError: only some ranks hold the element.
+    """
+    spec = schema.args_schema[0]
+    assert isinstance(spec, DTensorSpec)
+    for mesh_dim, placement in enumerate(spec.placements):
+        if spec.mesh.size(mesh_dim) == 1:
+            continue
+        if is_partial(placement):
+            warnings.warn(
+                f"A number is read out of a tensor that is {placement} on mesh dim {mesh_dim} "
+                "(item(), float(), bool(), or an op of torch's that does so): each rank reads its "
+                "own part. For the number itself call full_tensor() before, on all ranks.",
+                stacklevel=_users_level(),
+            )
+            return
+        if is_shard(placement):
+            raise RefusedPlacementError(
+                f"{schema.op}: Expected a tensor that all ranks hold, got {placement} on mesh dim "
+                f"{mesh_dim}: one rank has the only element, the others have none. Call "
+                "full_tensor() before, on all ranks."
+            )
+
+
+def _users_level() -> int:
+    """How many frames up the first one is that is neither ours nor torch's."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith((IN_FOLDER, _IN_TORCH)):
+        frame = frame.f_back
+        level += 1
+    return level
