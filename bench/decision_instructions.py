@@ -44,7 +44,7 @@ Counts = dict[tuple[str, str], float]
 # --- the process that is counted ---------------------------------------------------------------
 
 
-def _chain(name: str, calls: Sequence[Callable[[], object]], marks: Sequence[int]) -> None:
+def chain(name: str, calls: Sequence[Callable[[], object]], marks: Sequence[int]) -> None:
     """Make the calls, with a process that ends at each mark; it says whose it is."""
     if (first := os.fork()) != 0:
         _wait(first)
@@ -90,12 +90,12 @@ def measured_process() -> None:
                 for call in calls:
                     call()
     for _ in range(2):  # a fork's own code is to be warm, too
-        _chain(_FORK_ALONE, [], (0, 0))
+        chain(_FORK_ALONE, [], (0, 0))
     for name, path in PATHS.items():
         calls = path.calls()
         with path.enabled():
             shardprop.clear_caches()
-            _chain(name, calls, _MARKS)
+            chain(name, calls, _MARKS)
     print(shardprop.__file__, flush=True)
 
 

@@ -6,6 +6,7 @@ package gets plain functions and constants.
 """
 
 from . import core_setup  # runs once: the core must know torch's types before anything asks it
+from .cache_keys import settle_cache_key
 from .caches import clear_torch_caches, decision_cache_stats
 from .collectives import (
     all_gather_single,
@@ -42,6 +43,12 @@ from .dispatch import (
     moved_for,
     ops_handled_instead,
 )
+from .dtensor_methods import (
+    install_methods,
+    torch_redistribute_back,
+    torchs_methods,
+    uninstall_methods,
+)
 from .dtensors import (
     COMPILED_MODULE,
     dtensor_of,
@@ -56,6 +63,7 @@ from .flattened import (
     flatten_mesh,
     flattened_groups,
     flattened_mesh,
+    flattened_meshes,
     groups_to_flatten,
 )
 from .generations import before_clearing, forget_decisions, forget_own_decisions, is_in_op
@@ -65,6 +73,7 @@ from .handlers import (
     MEANT,
     RESHAPED_IN_PLACE,
 )
+from .local_steps import LocalStep, local_steps
 from .mesh import (
     coordinate_in,
     coordinate_on,
@@ -187,6 +196,7 @@ from .specs import (
     meta_of,
     order_of_strided,
 )
+from .steady import is_plain, nobody_watches, wrapped
 from .symbolic import (
     DataDependentError,
     free_symbols,

@@ -9,8 +9,8 @@ that differs in nothing else is given the decision, and the metadata, of the one
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
+import threading
 from typing import NamedTuple
 
 import torch
@@ -20,7 +20,12 @@ from .propagation import propagator
 from .registries import came_with_torch, ops_with_a_rule
 from .types import OpOverload, RuntimeSchemaInfo
 
-__all__ = ["complete_cache_key_of", "complete_cache_keys", "restore_cache_keys"]
+__all__ = [
+    "complete_cache_key_of",
+    "complete_cache_keys",
+    "restore_cache_keys",
+    "settle_cache_key",
+]
 
 
 class _Note(NamedTuple):
@@ -39,68 +44,90 @@ class _Note(NamedTuple):
     now: RuntimeSchemaInfo
 
 
-# Those of ops that torch decides by their decomposition, which it makes as it meets the ops; None
-# where nothing is left out.
-_decomposed: dict[OpOverload, _Note | None] = {}
+# Per op the last that was made; it is in place while the keys are complete.
+_notes: dict[OpOverload, _Note] = {}
+# What torch notes of ops that are complete as they are.
+_as_they_are: dict[OpOverload, RuntimeSchemaInfo | None] = {}
+# Ops that torch decides by their decomposition, which it makes as it meets the ops.
+_decomposed: set[OpOverload] = set()
 _are_complete = False
+_lock = threading.Lock()
 
 
 def complete_cache_keys() -> None:
     """Have the keys of torch's cache hold what it leaves out; a program's own notes stay."""
     global _are_complete
-    _are_complete = True
-    for table, op, before, now in (*_notes(), *filter(None, _decomposed.values())):
-        if table.get(op) is before:
-            table[op] = now
+    with _lock:
+        _are_complete = True
+        for op in (*ops_with_a_rule(), *_decomposed):
+            _complete(op)
 
 
 def complete_cache_key_of(op: OpOverload) -> None:
     """The same of an op that is decided by its decomposition, if the others are complete."""
     if not _are_complete or op in _decomposed:
         return
-    table = propagator().op_to_schema_info
-    before = table.get(op)
-    missing = _missing(op, before)
-    note = _Note(table, op, before, _completed(op, before, missing)) if missing else None
-    _decomposed[op] = note
-    if note is not None:
-        table[op] = note.now
+    with _lock:
+        _decomposed.add(op)
+        if _are_complete:
+            _complete(op)
+
+
+def settle_cache_key(op: OpOverload) -> None:
+    """Told that the notes on an op have changed: they are completed, or as torch has them, as the
+    others are."""
+    with _lock:
+        (_complete if _are_complete else _put_back)(op)
 
 
 def restore_cache_keys() -> None:
     """Undo `complete_cache_keys`."""
     global _are_complete
-    _are_complete = False
-    for table, op, before, now in (*_notes(), *filter(None, _decomposed.values())):
-        if table.get(op) is not now:
-            continue
-        if before is None:
-            del table[op]
-        else:
-            table[op] = before
+    with _lock:
+        _are_complete = False
+        for op in _notes:
+            _put_back(op)
+
+
+def _put_back(op: OpOverload) -> None:
+    if op not in _notes:
+        return
+    table, _, before, now = _notes[op]
+    if table.get(op) is not now:
+        return
+    if before is None:
+        del table[op]
+    else:
+        table[op] = before
+
+
+def _complete(op: OpOverload) -> None:
+    if op not in _decomposed and not _is_torchs(op):
+        return
+    prop = propagator()
+    tables = prop.op_to_schema_info, prop.op_to_schema_info_for_single_dim_strategy
+    table = next((table for table in tables if op in table), tables[0])
+    before = table.get(op)
+    known = _notes.get(op)
+    if known is not None and known.table is table and any(before is x for x in known[2:]):
+        table[op] = known.now
+        return
+    if op in _as_they_are and _as_they_are[op] is before:
+        return
+    missing = _missing(op, before)
+    if missing:
+        _notes[op] = _Note(table, op, before, _completed(op, before, missing))
+        table[op] = _notes[op].now
+    else:
+        _as_they_are[op] = before
 
 
 # As torch writes the types of whole numbers, and of what it keeps as numbers.
 _NUMBERS = re.compile(r"(Optional\[)?(List\[)?(int|SymInt)\]*")
-# Numbers that say which elements count, not how many there are.
-_VALUES = frozenset(("padding_idx",))
+# Which elements count, not how many there are; and what has one value for all that are placed.
+_VALUES = frozenset(("padding_idx", "layout"))
 # Flags that say which outputs there are, and of which dtype.
 _FLAGS = frozenset(("out_int32", "unpack_data", "unpack_pivots"))
-
-
-@functools.cache
-def _notes() -> tuple[_Note, ...]:
-    """The notes on ops with a rule of torch's that leave something out."""
-    prop = propagator()
-    tables = prop.op_to_schema_info, prop.op_to_schema_info_for_single_dim_strategy
-    notes = []
-    for op in filter(_is_torchs, ops_with_a_rule()):
-        table = next((table for table in tables if op in table), tables[0])
-        before = table.get(op)
-        missing = _missing(op, before)
-        if missing:
-            notes.append(_Note(table, op, before, _completed(op, before, missing)))
-    return tuple(notes)
 
 
 def _is_torchs(op: OpOverload) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from torch.distributed.tensor import _redistribute
 
@@ -24,6 +24,12 @@ def flattened_mesh(mesh: DeviceMesh, mesh_dims: tuple[int, ...]) -> DeviceMesh |
     """
     name = _flattened_names(mesh).get(mesh_dims)
     return None if name is None else mesh._get_root_mesh()._flatten_mapping[name]
+
+
+def flattened_meshes(mesh: DeviceMesh) -> Mapping[str, DeviceMesh]:
+    """Every flattened mesh of the mesh's root by its name, as torch keeps them: one that is made
+    later appears in it."""
+    return mesh._get_root_mesh()._flatten_mapping
 
 
 def flattened_groups(mesh: DeviceMesh) -> tuple[tuple[int, ...], ...]:

@@ -75,6 +75,11 @@ def watch_redistributions(around: Callable[[_Redistribute], _Redistribute]) -> N
     _set_redistribute(_carries_out)
 
 
+def is_watched() -> bool:
+    """Does somebody watch redistributions?"""
+    return _around_redistribute is not None
+
+
 def unwatch_redistributions() -> None:
     """Undo `watch_redistributions`."""
     global _around_redistribute

@@ -19,7 +19,15 @@ from torch.utils._debug_mode import get_active_debug_mode
 
 from .dtensors import dtensor_of
 from .specs import make_spec
-from .types import DTensor, DTensorSpec, FakeTensor, OpOverload, OutputSharding, Replicate
+from .types import (
+    DTensor,
+    DTensorSpec,
+    FakeTensor,
+    OpOverload,
+    OpSchema,
+    OutputSharding,
+    Replicate,
+)
 
 __all__ = ["WRITTEN_VIEW", "put_writes_back", "put_writes_right", "watch_moved_views"]
 
@@ -35,6 +43,8 @@ _function = type(DTensor._op_dispatcher)._dispatch_fast_path_python_tail
 _torchs_code = _function.__code__
 _torchs: Callable[..., object] = FunctionType(_torchs_code, _function.__globals__)
 _is_view = torch.Tensor._is_view
+# Its elements share memory, so that nothing is written into it; each backward pass has one.
+_EXPAND = torch.ops.aten.expand.default
 _OUR_NAME = "_shardprop_after_a_write"
 
 
@@ -132,14 +142,21 @@ def _storage(local: torch.Tensor) -> int | None:
     return int(local.untyped_storage()._cdata)
 
 
-def watch_moved_views(op: OpOverload, decision: OutputSharding) -> None:
+def watch_moved_views(schema: OpSchema, decision: OutputSharding) -> None:
     """Told of every decision: from the first view on of which torch moves the tensor, writes are
     looked at. A program without one pays nothing."""
     global _has_moved_views
-    if decision.needs_redistribute and not _has_moved_views and op._schema._is_view_op():
-        _has_moved_views = True
-        if _is_put_right:
-            _install()
+    wanted = decision.redistribute_schema
+    if _has_moved_views or wanted is None or not decision.needs_redistribute:
+        return
+    if schema.op is _EXPAND or not schema.op._schema._is_view_op():
+        return
+    viewed, moved = schema.args_schema[0], wanted.args_schema[0]
+    if isinstance(viewed, DTensorSpec) and isinstance(moved, DTensorSpec):
+        # Of some views the arguments alone are other ones.
+        _has_moved_views = viewed.placements != moved.placements
+    if _has_moved_views and _is_put_right:
+        _install()
 
 
 def put_writes_right(noted: Callable[[str], AbstractContextManager[object]]) -> None:

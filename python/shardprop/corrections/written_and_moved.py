@@ -70,12 +70,16 @@ def _leaves(schema: OpSchema, answer: OutputSharding) -> bool:
     given, wanted = schema.args_schema, answer.redistribute_schema
     asked = given if wanted is None else wanted.args_schema
     written = [(_layout(given[at]), _layout(asked[at])) for at in positions]
-    is_returned = 0 not in positions or _layout(answer.output_spec) == written[0][0]
+    made = answer.output_spec
+    is_returned = made is None or 0 not in positions or _layout(made) == written[0][0]
     return is_returned and all(before == after for before, after in written)
 
 
-def _layout(spec: object) -> object:
-    return spec.placements if isinstance(spec, DTensorSpec) else None
+def _layout(argument: object) -> object:
+    """Its placements, of a list those of each tensor."""
+    if isinstance(argument, (list, tuple)):
+        return [*map(_layout, argument)]
+    return argument.placements if isinstance(argument, DTensorSpec) else None
 
 
 WRITTEN_AND_MOVED = CallCorrection(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from .. import _torch, metadata
 from .._torch import DTensorSpec, OpSchema, OutputSharding, has_strided
 from ..errors import ShardpropError
+from ..redistribution.executor import Executor
+from ..redistribution.executor import uninstall as uninstall_executor
 from ..redistribution.torch_plans import TorchPlanner
 from ..rules.families.views import forget_dim_maps
 from ..rules.rule import Origin
@@ -42,6 +44,7 @@ __all__ = [
     "is_enabled",
     "propagate_aside",
     "propagate_sharding",
+    "reinstall",
     "reset_stats",
     "stats",
     "take_plan_correction",
@@ -52,6 +55,7 @@ __all__ = [
 _recorder = Recorder()
 # With torch's faults put right, and without.
 _planners = {yes: TorchPlanner(_recorder, corrects=yes) for yes in (True, False)}
+_executors = {yes: Executor(_planners[yes], _recorder.plan_corrected) for yes in (True, False)}
 _as_torch = {yes: TorchPolicy(_planners[yes], _recorder, corrects=yes) for yes in (True, False)}
 _not_enabled = Terms(_as_torch[True])
 _terms = TermsOfProcess(_recorder, _not_enabled)
@@ -78,7 +82,7 @@ def propagate_sharding(schema: OpSchema) -> OutputSharding:
     """
     try:
         answer = observed(schema, _propagate, _recorder) if is_watched() else _propagate(schema)
-        _torch.watch_moved_views(schema.op, answer)
+        _torch.watch_moved_views(schema, answer)
         return answer
     except Exception as error:
         error.__traceback__ = without_own_frames(error.__traceback__)
@@ -189,6 +193,7 @@ def enable(
     output_weight: float = 0.0,
     strict: bool = False,
     corrections: bool = True,
+    executor: bool = True,
 ) -> None:
     """Let the core decide for every DTensor op of this process.
 
@@ -217,6 +222,8 @@ def enable(
         corrections: For ``"torch"``: decide rightly where torch's decision would silently give
             wrong values, and ops that torch refuses where an answer is provably right
             (docs/corrections.md). False: torch bit for bit, its faults and refusals too.
+        executor: For ``"torch"``: carry out redistributions that were carried out before by what
+            was found out then: the same collectives and bits, in less time.
 
     Raises:
         ShardpropError: an unknown policy or topology, a topology with a fault, or settings of
@@ -231,13 +238,16 @@ def enable(
     made = make_policy(
         policy, _as_torch, _recorder, strict=strict, corrections=corrections, **settings
     )
-    _install(Terms(made, strict))
+    _install(Terms(made, strict, executor=executor))
 
 
 def _install(terms: Terms) -> None:
     global _enabled
     with _terms.changing():
+        uninstall_executor()
         _terms.change_to(terms)
+        if terms.executor and not terms.policy.has_own_plans:
+            _executors[terms.policy.corrects].install()
         if terms.policy.corrects:
             _torch.put_right(_noted, fault_of_handler, _recorder.plan_corrected)
         else:
@@ -248,11 +258,17 @@ def _install(terms: Terms) -> None:
         decomposer.clear()
 
 
+def reinstall() -> None:
+    """Put all that belongs to the terms in force in torch's places again."""
+    _install(_terms.current)
+
+
 def disable() -> None:
     """Give every decision back to torch, and clear its caches of decisions: for all threads, as
     `enable` does."""
     global _enabled
     with _terms.changing():
+        uninstall_executor()
         _terms.change_to(_not_enabled)
         _torch.uninstall_pricing()
         _torch.put_back()
@@ -291,6 +307,7 @@ def enabled(
     output_weight: float = 0.0,
     strict: bool = False,
     corrections: bool = True,
+    executor: bool = True,
 ) -> Iterator[None]:
     """`enable` for a block, and what was before after it."""
     before, terms_before = _enabled, _terms.current
@@ -302,6 +319,7 @@ def enabled(
         output_weight=output_weight,
         strict=strict,
         corrections=corrections,
+        executor=executor,
     )
     try:
         yield

@@ -32,6 +32,7 @@ class Terms:
 
     policy: Policy
     strict: bool = False
+    executor: bool = True
     refusals: Refusals = field(default_factory=Refusals)
 
 

@@ -203,7 +203,10 @@ class TorchPlanner:
             key = self._key(mesh, ranks, src, dst, force)
             infos = self._plans.get(key) if key else None
             if infos is None:
-                infos = self._planned(key, mesh, ranks, src, dst, force)
+                planned = self._planned(key, mesh, ranks, src, dst, force)
+                if planned.correction is not None:
+                    self._recorder.plan_corrected(planned.correction.name)
+                infos = planned.infos
         except _core.Unsupported as reason:
             self._recorder.price_fell_back(str(reason))
             return _torch.torch_gen_transform_infos_non_cached(src, dst, use_graph_based_transform)
@@ -217,7 +220,7 @@ class TorchPlanner:
         src: DTensorSpec,
         dst: DTensorSpec,
         force_graph: bool,
-    ) -> list[Any]:
+    ) -> _Planned:
         """A plan that is not among torch's own that are held."""
         planned = self._corrected.get(key) if key else None
         if planned is None:
@@ -227,9 +230,20 @@ class TorchPlanner:
                 self._plans.put(key, planned.infos)
             elif key:
                 self._corrected.put(key, planned)
-        if planned.correction is not None:
-            self._recorder.plan_corrected(planned.correction.name)
-        return planned.infos
+        return planned
+
+    def plan_to_compile(self, src: DTensorSpec, dst: DTensorSpec) -> tuple[list[Any], str | None]:
+        """The steps as torch has them, before it merges some, and the name of the fault of its own
+        plan that they put right; counted nowhere.
+
+        Raises:
+            _core.Unsupported: torch's own planner is to say.
+        """
+        mesh = core_mesh(src.mesh)
+        force = _torch.forces_graph_plan()
+        planned = self._planned(self._key(mesh, None, src, dst, force), mesh, None, src, dst, force)
+        fault = planned.correction
+        return planned.infos, None if fault is None else fault.name
 
     def _put_right(
         self, infos: list[Any], by_graph: bool, src: DTensorSpec, dst: DTensorSpec

@@ -144,11 +144,13 @@ def put(op: OpOverload, rule: SingleDimStrategyInfo, info: RuntimeSchemaInfo) ->
     """Make `rule` the one that torch asks. Of its notes on arguments torch reads the first that is
     there, so both are written."""
     _torch.set_registry_entries(op, RegistryEntries(rule, info, info))
+    _torch.settle_cache_key(op)
 
 
 def restore(op: OpOverload, before: Entries) -> None:
     """Undo `put`."""
     _torch.set_registry_entries(op, before.of_torch)
+    _torch.settle_cache_key(op)
 
 
 def is_rule_torchs(op: OpOverload) -> bool:

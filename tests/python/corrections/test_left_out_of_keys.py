@@ -95,6 +95,21 @@ def test_what_a_program_notes_meanwhile_stays() -> None:
     assert _torch.op_schema_info(op) is not own
 
 
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_notes_follow_a_rule_that_goes(is_enabled: bool) -> None:
+    """A program's rule came while shardprop was off (on), and goes while it is on (off)."""
+    op = aten.mean.dim
+    torchs = _torch.op_schema_info(op)
+    with shardprop.temporary_rules():
+        shardprop.disable() if is_enabled else shardprop.enable()
+        shardprop.register_single_dim_rule(op, override=True)(lambda *_: [])
+        shardprop.enable() if is_enabled else shardprop.disable()
+    keys = getattr(_torch.op_schema_info(op), "static_kwargkey", None) or ()
+    shardprop.disable()
+    assert ("dtype" in keys) is is_enabled
+    assert _torch.op_schema_info(op) is torchs
+
+
 def test_out_of_an_op_that_is_decomposed(mesh_of: MeshOf) -> None:
     """Each call has a decision of its own, from the first on: torch notes the arguments then."""
     x = placed(mesh_of(2), R, torch.ones(4, 4))

@@ -66,6 +66,7 @@ def _is_right(mesh: DeviceMesh, loss: Loss, size: int, dim: int) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:A number is read out:UserWarning")  # by gaussian_nll_loss
 @pytest.mark.parametrize("name", LOSSES)
 def test_values_and_gradients_are_those_of_one_device(mesh_of: MeshOf, name: str) -> None:
     """Even shards, uneven ones, and a rank that has nothing."""

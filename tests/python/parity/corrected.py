@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 
 from shardprop.corrections.argmax_handler import ARGMAX_HANDLER
@@ -16,8 +17,10 @@ from shardprop.corrections.reshaped_in_place import RESHAPED_IN_PLACE
 from shardprop.corrections.strided_out_of_order import STRIDED_OUT_OF_ORDER
 from shardprop.corrections.uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
 from shardprop.corrections.written_view import WRITTEN_VIEW
+from shardprop.errors import RefusedPlacementError
 from shardprop.propagation.propagator import current_policy
-from shardprop.propagation.route import route
+from shardprop.propagation.reading import check_read
+from shardprop.propagation.route import Who, route
 
 from .case import Case
 from .registry import Rule, rule_of
@@ -35,7 +38,19 @@ def why_another(case: Case) -> str | None:
     found = route(case.schema(), current_policy())
     if found.correction is not None:
         return found.correction.name
+    if found.who is Who.READ_OUT and current_policy().corrects:
+        return _refused_to_read(case)
     return BEYOND_TORCH if found.refused_by_torch else None
+
+
+def _refused_to_read(case: Case) -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            check_read(case.schema())
+        except RefusedPlacementError as error:
+            return str(error)
+    return None
 
 
 # Cases are decisions: no redistribution is carried out, and no handler is called.

@@ -19,6 +19,7 @@ import shardprop
 from shardprop import _torch
 from shardprop.cli.decisions import Decision, clear_every_cache
 from shardprop.propagation.timing import watch_propagation
+from shardprop.redistribution.moves import Move
 
 from ..quiet import quiet
 from .outcome import Results, differing, freeze, is_finite
@@ -144,14 +145,39 @@ def _observed(run: _Run) -> Iterator[None]:
         delegated_so_far = delegated
 
     inner = _redistribute._optimize_transform_infos
+    # What the executor makes once, and then runs.
+    make_steps, make_move, run_move = _torch.local_steps, Move.__init__, Move.run
+    made: dict[int, tuple[Move, str]] = {}
+    compiling: list[str] = []
+    is_compiling = False
 
     def executed(infos, mesh, source, target):
-        run.moves.append(f"{tuple(mesh.shape)} {source} -> {target}: {infos}")
+        text = f"{tuple(mesh.shape)} {source} -> {target}: {infos}"
+        (compiling if is_compiling else run.moves).append(text)
         return inner(infos, mesh, source, target)
+
+    def makes_steps(*plan: Any) -> Any:
+        nonlocal is_compiling
+        is_compiling = True
+        try:
+            return make_steps(*plan)
+        finally:
+            is_compiling = False
+
+    def makes_move(move: Move, *parts: Any) -> None:
+        make_move(move, *parts)
+        made[id(move)] = move, compiling[-1]
+
+    def runs(move: Move, local: torch.Tensor) -> torch.Tensor:
+        run.moves.append(made[id(move)][1])
+        return run_move(move, local)
 
     shardprop.reset_stats()
     with (
         watch_propagation(decided),
         mock.patch.object(_redistribute, "_optimize_transform_infos", executed),
+        mock.patch.object(_torch, "local_steps", makes_steps),
+        mock.patch.object(Move, "__init__", makes_move),
+        mock.patch.object(Move, "run", runs),
     ):
         yield

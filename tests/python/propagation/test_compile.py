@@ -197,6 +197,7 @@ def test_one_rank_that_traces_for_all_gets_torchs_plan(mesh_of: MeshOf) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:A number is read out:UserWarning")
 def test_dynamo_compiles_nothing_of_ours_after_a_graph_break(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2, 2)
     x = distributed(torch.ones(8, 8), mesh, (S(0), S(1)))

@@ -173,7 +173,6 @@ def test_caches_hold_no_more_than_they_may(hook: Decide, mesh: DeviceMesh) -> No
 
 # Caches of functions that never forget, and why they need not.
 NEVER_FORGET = {
-    "shardprop._torch.cache_keys._notes": "one",
     "shardprop._torch.modes._above_subclasses": "one",
     "shardprop._torch.registries.elementwise_overload": "by op",
     "shardprop.metadata.closed_forms.closed_form": "by op",

@@ -20,11 +20,11 @@ from ...errors import ShardpropError
 from ...propagation.hook import install, is_installed
 from ...propagation.observers import is_rehearsed, rehearsed
 from ...propagation.propagator import (
-    current_policy,
     enabled,
     is_enabled,
     propagate_aside,
     propagate_sharding,
+    reinstall,
 )
 from .fake_arguments import Fakes, standing_in, without_gradients
 from .model import DecisionExplanation
@@ -180,5 +180,4 @@ def _hooked(observer: _Observer, fakes: Fakes) -> Iterator[None]:
     try:
         yield
     finally:
-        current_policy().install()
-        install(propagate_sharding)
+        reinstall()

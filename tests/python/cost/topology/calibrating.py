@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from unittest import mock
 
 import torch
@@ -36,6 +38,10 @@ def main() -> None:
     # A rank that leaves while another still talks to it takes that one down with it.
     dist.barrier()
     dist.destroy_process_group()
+    sys.stdout.flush()
+    # gloo's threads may outlive their group, and abort a process that ends in order ("terminate
+    # called without an active exception").
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,97 @@
+"""What calls whose decision is known take, in thousands of instructions, with shardprop on and off.
+
+    python -m bench.cached_instructions [--check]
+
+valgrind counts them, so a busy machine changes nothing. Each path of cached_paths.py runs in a
+chain of forks, as decision_instructions.py has it, after a warm-up: a process ends after the first
+call and another after ten more, and the difference, less a fork, is divided by ten. Collectives are
+those of torch's fake process group: what is counted is the work around them.
+
+``--check`` fails where shardprop takes more than 1 % more than torch alone, and 2,000 instructions,
+which is the noise. Takes a minute of one processor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import warnings
+
+from .decision_instructions import chain
+from .valgrind import run_counted
+
+_ALLOWED, _NOISE = 1.01, 2_000
+_CALLS = 10
+_FORK_ALONE = "a fork"
+_WARM_UP = 4
+
+
+def measured_process() -> None:
+    """All paths, off and on."""
+    import gc
+
+    import torch
+    import torch.distributed as dist
+
+    import shardprop
+
+    from .cached_paths import paths
+
+    torch.set_num_threads(1)
+    gc.disable()
+    warnings.simplefilter("ignore")
+    dist.init_process_group("fake", rank=0, world_size=8)
+    for _ in range(2):  # a fork's own code is to be warm, too
+        chain(_FORK_ALONE, [], (0, 0))
+    calls = paths()
+    for mode in ("off", "on"):
+        if mode == "on":
+            shardprop.enable()
+        for call in calls.values():
+            for _ in range(_WARM_UP):
+                call()
+        for name, call in calls.items():
+            chain(f"{mode}: {name}", [call] * (1 + _CALLS), (1, 1 + _CALLS))
+
+
+def counted() -> dict[str, tuple[float, float]]:
+    """Instructions of a call by path: with torch alone, and with shardprop."""
+    module = ("bench.cached_instructions", "--measured-process")
+    ran = run_counted("cachegrind", ["--cache-sim=no"], module)
+    collected = {
+        int(process): int(count.replace(",", ""))
+        for process, count in re.findall(r"==(\d+)== I +refs: +([\d,]+)", ran.stderr)
+    }
+    chains: dict[str, list[int]] = {}
+    for report in filter(None, ran.stdout.splitlines()):
+        name, process = report.split("\t")
+        chains.setdefault(name, []).append(collected[int(process)])
+    *_, before, after = chains.pop(_FORK_ALONE)
+    fork = after - before
+    each = {name: (last - first - fork) / _CALLS for name, (first, last) in chains.items()}
+    names = [name.removeprefix("off: ") for name in each if name.startswith("off: ")]
+    return {name: (each[f"off: {name}"], each[f"on: {name}"]) for name in names}
+
+
+def main() -> None:
+    """Count, and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.cached_instructions")
+    parser.add_argument("--check", action="store_true", help="fail where shardprop takes more")
+    parser.add_argument("--measured-process", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measured_process:
+        measured_process()
+        return
+    print(f"{'thousands of instructions':44}{'torch':>10}{'shardprop':>12}{'ratio':>8}")
+    slower = []
+    for name, (alone, ours) in counted().items():
+        print(f"{name:44}{alone / 1e3:10,.1f}{ours / 1e3:12,.1f}{ours / alone:8.3f}")
+        if ours > alone * _ALLOWED and ours > alone + _NOISE:
+            slower.append(name)
+    if arguments.check and slower:
+        sys.exit(f"slower than torch alone: {', '.join(slower)}")
+
+
+if __name__ == "__main__":
+    main()

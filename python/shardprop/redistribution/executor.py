@@ -1,0 +1,198 @@
+"""Redistributions carried out by moves that were made before.
+
+What stands in the place of torch's code here leaves to it what somebody looks at, what is
+asynchronous, and what no move was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from .. import _core, _torch
+from .._torch import DeviceMesh, DTensor, DTensorSpec, Placement, Replicate, is_partial
+from .moves import Move, Moves
+from .torch_plans import TorchPlanner
+
+__all__ = ["Executor", "uninstall"]
+
+
+class Executor:
+    """Carries out redistributions by the plans of a planner.
+
+    Args:
+        planner: torch's plans.
+        note: Told of the fault, by name, where a plan puts one of torch's right.
+    """
+
+    def __init__(self, planner: TorchPlanner, note: Callable[[str], None]) -> None:
+        self._planner = planner
+        self._note = note
+        self._moves = Moves(self._compiled)
+
+    def _compiled(self, source: DTensorSpec, target: DTensorSpec) -> Move | None:
+        if not _torch.is_redistributed_here(source, target) or not _torch.has_default_order(source):
+            return None
+        if _torch.has_strided(source.placements) or _torch.has_strided(target.placements):
+            return None
+        try:
+            infos, correction = self._planner.plan_to_compile(source, target)
+        except _core.Unsupported:
+            return None
+        steps = _torch.local_steps(infos, source, target)
+        return None if steps is None else Move(source, target, steps, correction)
+
+    def carried_out(self, move: Move, local: torch.Tensor) -> torch.Tensor:
+        """What this rank holds after a move."""
+        if move.correction is not None:
+            self._note(move.correction)
+        return move.run(local)
+
+    def redistribute_local_tensor(
+        self,
+        local_tensor: torch.Tensor,
+        current_spec: DTensorSpec,
+        target_spec: DTensorSpec,
+        *,
+        async_op: bool = False,
+        use_graph_based_transform: bool | None = None,
+        is_explicit: bool = False,
+    ) -> torch.Tensor:
+        """Stands in for torch's function of this name."""
+        if (
+            not async_op
+            and use_graph_based_transform is None
+            and current_spec.mesh is target_spec.mesh
+            and _torch.is_plain(local_tensor)
+            and _torch.nobody_watches()
+            and _torch.has_default_order(target_spec)
+        ):
+            move = self._moves.to(current_spec, target_spec.placements)
+            if move is not None:
+                return self.carried_out(move, local_tensor)
+        return _torch.torch_redistribute(
+            local_tensor,
+            current_spec,
+            target_spec,
+            async_op=async_op,
+            use_graph_based_transform=use_graph_based_transform,
+            is_explicit=is_explicit,
+        )
+
+    def _moved_to(self, tensor: DTensor, placements: tuple[Placement, ...]) -> DTensor | None:
+        """The tensor as a program asks for it, differentiable; None where torch's own code is to
+        carry it out, or to refuse it."""
+        local, spec = _torch.local_of(tensor), _torch.spec_of(tensor)
+        if type(tensor) is not DTensor or not _torch.is_plain(local):
+            return None
+        if not _torch.nobody_watches():
+            return None
+        has_gradient = tensor.requires_grad and torch.is_grad_enabled()
+        if placements == spec.placements:
+            return None if has_gradient else _torch.wrapped(local, spec)
+        move = self._moves.asked(spec, placements)
+        if move is None:
+            return None
+        if has_gradient:
+            made: DTensor = Redistribute.apply(tensor, move, self)  # type: ignore[no-untyped-call]
+            return made
+        return _torch.wrapped(self.carried_out(move, local), move.target)
+
+    def moved_back(self, gradient: DTensor, move: Move, dtype: torch.dtype) -> DTensor:
+        """The gradient of what was moved, where that was. It does not become pending again: what is
+        whole or sharded stays so, as torch has it."""
+        local, spec = _torch.local_of(gradient), _torch.spec_of(gradient)
+        if (
+            not torch.is_grad_enabled()
+            and type(gradient) is DTensor
+            and local.dtype is dtype
+            and _torch.is_plain(local)
+            and _torch.nobody_watches()
+        ):
+            back = self._moves.to(spec, _of_gradient(spec.placements, move.source.placements))
+            if back is not None:
+                return _torch.wrapped(self.carried_out(back, local), back.target)
+        return _torch.torch_redistribute_back(gradient, move.source, dtype)
+
+    def redistribute(
+        self,
+        tensor: DTensor,
+        device_mesh: DeviceMesh | None = None,
+        placements: Sequence[Placement] | None = None,
+        **options: Any,
+    ) -> DTensor:
+        """Stands in for the method of this name."""
+        is_here = device_mesh is None or device_mesh is tensor.device_mesh
+        if placements is not None and is_here and not any(options.values()):
+            made = self._moved_to(tensor, tuple(placements))
+            if made is not None:
+                return made
+        method = _torch.torchs_methods["redistribute"]
+        made = method(tensor, device_mesh, placements, **options)
+        return made  # type: ignore[no-any-return]
+
+    def full_tensor(self, tensor: DTensor, **options: Any) -> torch.Tensor:
+        """Stands in for the method of this name."""
+        if not (tensor.requires_grad and torch.is_grad_enabled()):
+            made = self._moved_to(tensor, (Replicate(),) * tensor.device_mesh.ndim)
+            if made is not None:
+                local = _torch.local_of(made)
+                return local.view_as(local)
+        whole: torch.Tensor = _torch.torchs_methods["full_tensor"](tensor, **options)
+        return whole
+
+    def install(self) -> None:
+        """Put these functions in the place of torch's, where nobody else's are."""
+        self._moves.clear()
+        if _torch.installed_redistribute() is _torch.torch_redistribute:
+            _torch.install_redistribute(self.redistribute_local_tensor)
+
+        def redistribute(
+            self: DTensor,
+            device_mesh: DeviceMesh | None = None,
+            placements: Sequence[Placement] | None = None,
+            **options: Any,
+        ) -> DTensor:
+            return executor.redistribute(self, device_mesh, placements, **options)
+
+        def full_tensor(self: DTensor, **options: Any) -> torch.Tensor:
+            return executor.full_tensor(self, **options)
+
+        executor = self
+        _torch.install_methods(redistribute=redistribute, full_tensor=full_tensor)
+
+
+def uninstall() -> None:
+    """Undo `Executor.install`."""
+    _torch.uninstall_methods()
+    owner = getattr(_torch.installed_redistribute(), "__self__", None)
+    if isinstance(owner, Executor):
+        _torch.uninstall_redistribute()
+
+
+class Redistribute(torch.autograd.Function):
+    """torch's function of this name, by a move."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: DTensor, move: Move, executor: Executor) -> DTensor:
+        """The tensor moved."""
+        local = _torch.local_of(tensor)
+        ctx.move, ctx.executor, ctx.dtype = move, executor, local.dtype
+        made = executor.carried_out(move, local)
+        return _torch.wrapped(made, move.target, requires_grad=tensor.requires_grad)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: DTensor) -> tuple[DTensor, None, None]:
+        """The gradient moved back."""
+        return ctx.executor.moved_back(gradient, ctx.move, ctx.dtype), None, None
+
+
+def _of_gradient(
+    gradient: tuple[Placement, ...], source: tuple[Placement, ...]
+) -> tuple[Placement, ...]:
+    return tuple(
+        Replicate() if is_partial(before) and not is_partial(now) else before
+        for now, before in zip(gradient, source, strict=True)
+    )

@@ -1,0 +1,158 @@
+"""Plans made once into steps on local tensors, held by the spec that they start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+
+from .. import _core, _torch
+from .._torch import DeviceMesh, DTensorSpec, Placement, Replicate, Shard
+from ..support.cache import BoundedMap
+
+__all__ = ["Move", "Moves"]
+
+_SPECS_HELD = 8192
+_LAYOUTS_HELD = 4096
+
+
+class Move:
+    """A plan from one spec to placements, on this rank.
+
+    Attributes:
+        source: What it starts from.
+        target: What it leads to.
+        steps: Functions of the local tensor, in the order in which they run.
+        correction: The name of the fault of torch's own plan that it puts right.
+    """
+
+    __slots__ = ("_flattened", "_known_flattened", "correction", "source", "steps", "target")
+
+    def __init__(
+        self,
+        source: DTensorSpec,
+        target: DTensorSpec,
+        steps: tuple[_torch.LocalStep, ...],
+        correction: str | None,
+    ) -> None:
+        self.source, self.target, self.steps = source, target, steps
+        self.correction = correction
+        self._flattened = _torch.flattened_meshes(source.mesh)
+        self._known_flattened = len(self._flattened)
+
+    def run(self, local: torch.Tensor) -> torch.Tensor:
+        """What this rank holds afterwards; `local` itself if there is no step."""
+        for step in self.steps:
+            local = step(local)
+        return local
+
+    @property
+    def is_outdated(self) -> bool:
+        """Has a mesh been flattened since, so that torch would merge collectives?"""
+        return len(self._flattened) != self._known_flattened
+
+
+_To = dict[tuple[Placement, ...], Move | None]
+
+
+class _FromOne(NamedTuple):
+    """Moves from one layout; None where torch's own code is to carry it out, or to refuse it.
+
+    Attributes:
+        to: By the placements that they lead to.
+        asked: By placements as a program asks for them.
+    """
+
+    to: _To
+    asked: _To
+
+
+class Moves:
+    """The moves that were made, by what they start from and where they lead.
+
+    A spec is found by identity; one that was not met before, by what it says.
+
+    Args:
+        compiled: Makes a move; None where torch's own code is to carry it out.
+    """
+
+    def __init__(self, compiled: Callable[[DTensorSpec, DTensorSpec], Move | None]) -> None:
+        self._compiled = compiled
+        # With each its spec, which keeps the number from becoming another's.
+        self._of_specs: BoundedMap[tuple[DTensorSpec, _FromOne]] = BoundedMap(
+            "specs with moves", _SPECS_HELD
+        )
+        # With each its mesh, likewise.
+        self._of_layouts: BoundedMap[tuple[DeviceMesh, _FromOne]] = BoundedMap(
+            "moves", _LAYOUTS_HELD
+        )
+
+    def clear(self) -> None:
+        """Forget all moves."""
+        self._of_specs.clear()
+        self._of_layouts.clear()
+
+    def to(self, source: DTensorSpec, placements: tuple[Placement, ...]) -> Move | None:
+        """The move from a spec to placements in their default order."""
+        known = self._from(source).to
+        move = known.get(placements)
+        if move is None:
+            if placements in known:
+                return None
+        elif not move.is_outdated:
+            return move
+        move = known[placements] = self._made(source, placements)
+        return move
+
+    def asked(self, source: DTensorSpec, placements: tuple[Placement, ...]) -> Move | None:
+        """The move that a program asks for: not to become pending, and dims may be negative."""
+        known = self._from(source).asked
+        move = known.get(placements)
+        if move is None:
+            if placements in known:
+                return None
+        elif not move.is_outdated:
+            return move
+        wanted = _as_meant(source, placements)
+        move = known[placements] = None if wanted is None else self.to(source, wanted)
+        return move
+
+    def _from(self, source: DTensorSpec) -> _FromOne:
+        entry = self._of_specs.get(id(source))
+        return entry[1] if entry is not None and entry[0] is source else self._met(source)
+
+    def _met(self, source: DTensorSpec) -> _FromOne:
+        """The moves from a spec that was not met before."""
+        key = _core.spec_key(source)
+        if not key:  # an opaque placement, which only its own code knows
+            return _FromOne({}, {})
+        mesh = source.mesh
+        key += id(mesh).to_bytes(8, "little")
+        found = self._of_layouts.get(key)
+        if found is None:
+            found = (mesh, _FromOne({}, {}))
+            self._of_layouts.put(key, found)
+        self._of_specs.put(id(source), (source, found[1]))
+        return found[1]
+
+    def _made(self, source: DTensorSpec, placements: tuple[Placement, ...]) -> Move | None:
+        target = _torch.make_spec(source.mesh, placements, source.tensor_meta)
+        return self._compiled(source, target)
+
+
+def _as_meant(
+    source: DTensorSpec, placements: tuple[Placement, ...]
+) -> tuple[Placement, ...] | None:
+    """The placements with dims counted from the first; None where torch refuses them, or its own
+    code is to carry the move out."""
+    if len(placements) != len(source.placements):
+        return None
+    meant: list[Placement] = []
+    for before, after in zip(source.placements, placements, strict=True):
+        if type(after) is Shard:
+            after = Shard(after.dim % source.ndim) if -source.ndim <= after.dim < 0 else after
+        elif type(after) is not Replicate and after != before:
+            return None
+        meant.append(after)
+    return tuple(meant)

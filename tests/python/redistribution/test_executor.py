@@ -1,0 +1,36 @@
+"""The executor carries out what torch carries out: to the bit, on real processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ..optimal.gloo import Processes
+from .moved_on_ranks import compared_moves, gradients_alike, grouped_otherwise
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def ranks() -> Iterator[Processes]:
+    processes = Processes(4)
+    yield processes
+    processes.close()
+
+
+@pytest.mark.parametrize("sizes", [(4,), (2, 2)], ids=str)
+def test_moves_are_the_same(ranks: Processes, sizes: tuple[int, ...]) -> None:
+    for compared, by_executor, differ in ranks.call(compared_moves, sizes, 150, 20261125):
+        assert differ == []
+        assert compared > 150
+        assert by_executor > compared // 3  # some of the others move nothing
+
+
+@pytest.mark.parametrize("sizes", [(4,), (2, 2)], ids=str)
+def test_gradients_are_the_same(ranks: Processes, sizes: tuple[int, ...]) -> None:
+    assert ranks.call(gradients_alike, sizes) == [[]] * 4
+
+
+def test_no_move_outlives_its_groups(ranks: Processes) -> None:
+    assert ranks.call(grouped_otherwise) == [[True] * 8] * 4
