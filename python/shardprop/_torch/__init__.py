@@ -160,6 +160,7 @@ from .ranks import (
 from .redistribution import (
     install_redistribute,
     installed_redistribute,
+    is_redistribute_torchs,
     is_redistributed_here,
     recorded_redistribution,
     torch_redistribute,

@@ -75,6 +75,12 @@ def watch_redistributions(around: Callable[[_Redistribute], _Redistribute]) -> N
     _set_redistribute(_carries_out)
 
 
+def is_redistribute_torchs() -> bool:
+    """Is torch's own function there, but for what is put around it while somebody watches?"""
+    there = _redistribute.redistribute_local_tensor
+    return _carries_out is torch_redistribute and (there is torch_redistribute or is_watched())
+
+
 def is_watched() -> bool:
     """Does somebody watch redistributions?"""
     return _around_redistribute is not None

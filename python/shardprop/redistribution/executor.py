@@ -123,9 +123,9 @@ class Executor:
         placements: Sequence[Placement] | None = None,
         **options: Any,
     ) -> DTensor:
-        """Stands in for the method of this name."""
+        """Stands in for the method of this name; with options torch's own runs."""
         is_here = device_mesh is None or device_mesh is tensor.device_mesh
-        if placements is not None and is_here and not any(options.values()):
+        if placements is not None and is_here and not options:
             made = self._moved_to(tensor, tuple(placements))
             if made is not None:
                 return made
@@ -133,32 +133,41 @@ class Executor:
         made = method(tensor, device_mesh, placements, **options)
         return made  # type: ignore[no-any-return]
 
-    def full_tensor(self, tensor: DTensor, **options: Any) -> torch.Tensor:
+    def full_tensor(
+        self, tensor: DTensor, grad_placements: Sequence[Placement] | None
+    ) -> torch.Tensor:
         """Stands in for the method of this name."""
         if not (tensor.requires_grad and torch.is_grad_enabled()):
             made = self._moved_to(tensor, (Replicate(),) * tensor.device_mesh.ndim)
             if made is not None:
                 local = _torch.local_of(made)
                 return local.view_as(local)
-        whole: torch.Tensor = _torch.torchs_methods["full_tensor"](tensor, **options)
+        method = _torch.torchs_methods["full_tensor"]
+        whole: torch.Tensor = method(tensor, grad_placements=grad_placements)
         return whole
 
     def install(self) -> None:
         """Put these functions in the place of torch's, where nobody else's are."""
         self._moves.clear()
-        if _torch.installed_redistribute() is _torch.torch_redistribute:
+        if _torch.is_redistribute_torchs():
             _torch.install_redistribute(self.redistribute_local_tensor)
 
         def redistribute(
             self: DTensor,
             device_mesh: DeviceMesh | None = None,
             placements: Sequence[Placement] | None = None,
+            *,
+            async_op: bool = False,
             **options: Any,
         ) -> DTensor:
+            if async_op:
+                options["async_op"] = True
             return executor.redistribute(self, device_mesh, placements, **options)
 
-        def full_tensor(self: DTensor, **options: Any) -> torch.Tensor:
-            return executor.full_tensor(self, **options)
+        def full_tensor(
+            self: DTensor, *, grad_placements: Sequence[Placement] | None = None
+        ) -> torch.Tensor:
+            return executor.full_tensor(self, grad_placements)
 
         executor = self
         _torch.install_methods(redistribute=redistribute, full_tensor=full_tensor)

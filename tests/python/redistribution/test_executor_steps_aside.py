@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 from unittest import mock
 
 import pytest
 import torch
 from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Partial
+from torch.distributed.tensor import DTensor, Partial, _redistribute
 from torch.distributed.tensor.debug import CommDebugMode
 
 import shardprop
@@ -66,6 +67,24 @@ def test_a_method_that_somebody_else_put_there_stays() -> None:
         assert vars(DTensor)["full_tensor"] is theirs
 
 
+def test_a_function_that_somebody_else_put_there_stays() -> None:
+    def theirs(local: torch.Tensor, *_: object, **__: object) -> torch.Tensor:
+        return local
+
+    with mock.patch.object(_redistribute, "redistribute_local_tensor", theirs):
+        with shardprop.enabled():
+            assert vars(_redistribute)["redistribute_local_tensor"] is theirs
+        assert vars(_redistribute)["redistribute_local_tensor"] is theirs
+
+
+def test_options_that_torch_does_not_know_are_refused(mesh_of: MeshOf) -> None:
+    unknown: dict[str, Any] = {"placement": None}
+    with shardprop.enabled():
+        for method in (DTensor.redistribute, DTensor.full_tensor):
+            with pytest.raises(TypeError, match="unexpected keyword"):
+                method(rows(mesh_of(4)), **unknown)
+
+
 def test_moves_are_made_once(mesh_of: MeshOf, runs: mock.Mock) -> None:
     x = rows(mesh_of(4))
     with (
@@ -100,7 +119,7 @@ def test_what_torch_refuses_is_refused_each_time(mesh_of: MeshOf) -> None:
     x = rows(mesh_of(4))
     with shardprop.enabled():
         for _ in range(2):
-            with pytest.raises(RuntimeError, match=r"internal use only|not supported"):
+            with pytest.raises(RuntimeError, match="Can not redistribute from"):
                 x.redistribute(placements=[Partial("max")])
             with pytest.raises(RuntimeError, match="placements is needed"):
                 x.redistribute()
