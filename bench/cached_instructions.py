@@ -14,12 +14,11 @@ which is the noise. Takes a minute of one processor.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import warnings
 
 from .decision_instructions import chain
-from .valgrind import run_counted
+from .valgrind import instructions_by_process, run_counted
 
 _ALLOWED, _NOISE = 1.01, 2_000
 _CALLS = 10
@@ -59,10 +58,7 @@ def counted() -> dict[str, tuple[float, float]]:
     """Instructions of a call by path: with torch alone, and with shardprop."""
     module = ("bench.cached_instructions", "--measured-process")
     ran = run_counted("cachegrind", ["--cache-sim=no"], module)
-    collected = {
-        int(process): int(count.replace(",", ""))
-        for process, count in re.findall(r"==(\d+)== I +refs: +([\d,]+)", ran.stderr)
-    }
+    collected = instructions_by_process(ran)
     chains: dict[str, list[int]] = {}
     for report in filter(None, ran.stdout.splitlines()):
         name, process = report.split("\t")

@@ -22,13 +22,12 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .valgrind import run_counted
+from .valgrind import instructions_by_process, run_counted
 
 # Calls made when a process of the chain ends, and what the calls since the one before are. Those
 # between the second mark and the third find out between which sizes an answer holds.
@@ -113,10 +112,7 @@ def counts(tree: Path) -> Counts:
     *reports, package = ran.stdout.splitlines()
     if not Path(package).is_relative_to(tree):
         raise SystemExit(f"{tree}: {package} was measured. Build its core in place.")
-    collected = {
-        int(process): int(count.replace(",", ""))
-        for process, count in re.findall(r"==(\d+)== I +refs: +([\d,]+)", ran.stderr)
-    }
+    collected = instructions_by_process(ran)
     chains: dict[str, list[int]] = {}
     for report in reports:
         name, process = report.split("\t")

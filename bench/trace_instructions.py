@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -29,7 +28,7 @@ from shardprop.cli.ranks import fake_mesh, fake_ranks
 from shardprop.support.torch_advice import without_torch_advice
 
 from .training import forget
-from .valgrind import run_counted
+from .valgrind import instructions_by_process, run_counted
 
 KINDS = ("warm", "cold", "traced")
 FEW, MANY = 1, 7
@@ -58,10 +57,10 @@ def steps(kind: str, count: int) -> None:
 def instructions(kind: str, count: int) -> int:
     """How many a process takes."""
     ran = run_counted("callgrind", (), ("bench.trace_instructions", kind, str(count)))
-    found = re.search(r"Collected : (\d+)", ran.stderr)
-    if found is None:
+    counted = instructions_by_process(ran)
+    if not counted:
         raise SystemExit(f"{kind}, {count} steps: {ran.stderr}")
-    return int(found[1])
+    return sum(counted.values())
 
 
 def main() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["run_counted"]
+__all__ = ["instructions_by_process", "run_counted"]
 
 _HERE = Path(__file__).resolve().parents[1]
 
@@ -33,3 +34,9 @@ def run_counted(
     if ran.returncode:
         raise SystemExit(f"{' '.join(module)}: {ran.stderr}")
     return ran
+
+
+def instructions_by_process(ran: subprocess.CompletedProcess[str]) -> dict[int, int]:
+    """What cachegrind, or callgrind, counted of each process of a run, by its number."""
+    counted = re.findall(r"==(\d+)== (?:I +refs *|Collected +): +([\d,]+)", ran.stderr)
+    return {int(process): int(count.replace(",", "")) for process, count in counted}

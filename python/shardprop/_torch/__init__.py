@@ -57,6 +57,7 @@ from .dtensors import (
     other_tensors,
     spec_of,
     without_compile_wrapper,
+    wrapped,
 )
 from .flattened import (
     flatten_dims,
@@ -197,7 +198,7 @@ from .specs import (
     meta_of,
     order_of_strided,
 )
-from .steady import is_plain, nobody_watches, wrapped
+from .steady import is_plain, nobody_watches
 from .symbolic import (
     DataDependentError,
     free_symbols,

@@ -16,7 +16,12 @@ COMPILED_MODULE = "_orig_mod"
 
 def dtensor_of(local_tensor: torch.Tensor, spec: DTensorSpec) -> DTensor:
     """What a rank holds, as a DTensor without a gradient."""
-    return DTensor(local_tensor.detach(), spec, requires_grad=False)  # type: ignore[no-untyped-call]
+    return wrapped(local_tensor.detach(), spec)
+
+
+def wrapped(local: torch.Tensor, spec: DTensorSpec, requires_grad: bool = False) -> DTensor:
+    """What a rank holds, as a DTensor that shares its history."""
+    return DTensor(local, spec, requires_grad=requires_grad)  # type: ignore[no-untyped-call]
 
 
 def spec_of(tensor: DTensor) -> DTensorSpec:

@@ -14,7 +14,7 @@ import torch
 from torch._utils import _chunk_or_narrow_cat, _maybe_view_chunk_cat
 from torch.distributed.tensor import _redistribute
 
-from .collectives import waited
+from .collectives import all_to_all, chunk, reduce_scatter, waited
 from .mesh import coordinate_on
 from .types import DeviceMesh, DTensorSpec, Partial, Placement, Replicate, Shard
 
@@ -108,7 +108,7 @@ def _scattered(
 
     def step(local: torch.Tensor) -> torch.Tensor:
         if local.size(dim) % ranks:
-            return waited(before._reduce_shard_value(local, mesh, mesh_dim, after))
+            return waited(reduce_scatter(before, after, local, mesh, mesh_dim))
         with _below_autograd():
             rows = local.contiguous()
             if dim != 0:
@@ -124,7 +124,7 @@ def _cut(_: Replicate, after: Shard, mesh: DeviceMesh, mesh_dim: int, __: list[i
     def step(local: torch.Tensor) -> torch.Tensor:
         size, left = divmod(local.size(dim), ranks)
         if left:
-            return after._replicate_to_shard(local, mesh, mesh_dim, place)
+            return chunk(after, local, mesh, mesh_dim)
         return local.narrow(dim, place * size, size).clone()
 
     return step
@@ -145,7 +145,7 @@ def _moved(
     place = coordinate_on(mesh, mesh_dim)
 
     def by_torch(local: torch.Tensor) -> torch.Tensor:
-        return waited(before._to_new_shard_dim(local, mesh, mesh_dim, shape, target))
+        return waited(all_to_all(before, after, local, mesh, mesh_dim, shape))
 
     def step(local: torch.Tensor) -> torch.Tensor:
         with _below_autograd():

@@ -1,4 +1,4 @@
-"""Whether somebody looks on, for whom torch's own code has to run; and results put together."""
+"""Whether somebody looks on, for whom torch's own code has to run."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import torch
 from torch.distributed.tensor import _redistribute
 
 from . import redistribution
-from .types import DTensor, DTensorSpec
+from .types import PLAIN_TENSORS
 
-__all__ = ["is_plain", "nobody_watches", "wrapped"]
+__all__ = ["is_plain", "nobody_watches"]
 
 _transforms = torch._C._functorch.peek_interpreter_stack
 _profiles = torch._C._autograd._profiler_enabled
-_PLAIN = frozenset([torch.Tensor, torch.nn.Parameter])
 
 
 def nobody_watches() -> bool:
@@ -31,9 +30,4 @@ def nobody_watches() -> bool:
 
 def is_plain(local: torch.Tensor) -> bool:
     """Is it a tensor of torch's own, without a gradient of its own?"""
-    return type(local) in _PLAIN and not local.requires_grad
-
-
-def wrapped(local: torch.Tensor, spec: DTensorSpec, requires_grad: bool = False) -> DTensor:
-    """What a rank holds, as a DTensor."""
-    return DTensor(local, spec, requires_grad=requires_grad)  # type: ignore[no-untyped-call]
+    return type(local) in PLAIN_TENSORS and not local.requires_grad

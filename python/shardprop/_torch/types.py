@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .. import _core
 
 __all__ = [
+    "PLAIN_TENSORS",
     "REDUCE_OPS",
     "DTensor",
     "DTensorSpec",
@@ -51,6 +52,9 @@ __all__ = [
 ]
 
 IntLike = (int, torch.SymInt)
+
+# Tensors of torch's own, which hold their elements themselves.
+PLAIN_TENSORS = frozenset([torch.Tensor, torch.nn.Parameter])
 
 # Stands for any kind of sharding in a rule's rows.
 ShardingPlaceholder = _single_dim._ShardingPlaceholder

@@ -20,6 +20,7 @@ from torch.utils._debug_mode import get_active_debug_mode
 from .dtensors import dtensor_of
 from .specs import make_spec
 from .types import (
+    PLAIN_TENSORS,
     DTensor,
     DTensorSpec,
     FakeTensor,
@@ -35,7 +36,7 @@ __all__ = ["WRITTEN_VIEW", "put_writes_back", "put_writes_right", "watch_moved_v
 WRITTEN_VIEW = "write into a view of a moved tensor"
 
 # Local tensors that are what their storage holds; of another class only its own code knows.
-_PLAIN = frozenset([torch.Tensor, torch.nn.Parameter, FakeTensor])
+_HELD_HERE = PLAIN_TENSORS | {FakeTensor}
 
 # torch's C++ code holds on to the method that it found at the first op, so the function in it stays
 # and gets another code, which calls ours by a name that torch's module is given.
@@ -137,7 +138,7 @@ def _storage(local: torch.Tensor) -> int | None:
         local = next(iter(of_ranks.values()))
     if isinstance(local, (AsyncCollectiveTensor, FunctionalTensor)):
         local = local.elem
-    if type(local) not in _PLAIN or local.layout is not torch.strided:
+    if type(local) not in _HELD_HERE or local.layout is not torch.strided:
         return None
     return int(local.untyped_storage()._cdata)
 

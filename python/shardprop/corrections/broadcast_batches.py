@@ -17,29 +17,21 @@ if TYPE_CHECKING:
 aten = torch.ops.aten
 
 _TRIANGULAR = (aten.linalg_solve_triangular.default, aten.linalg_solve_triangular.out)
-_OTHERS = (
-    aten._linalg_solve_ex.default,
-    aten.cholesky_solve.default,
+# The second operand has one number for each column of the first: pivots, or scalar factors.
+_WITH_VECTORS = (
     aten.linalg_householder_product.default,
     aten.linalg_ldl_solve.default,
     aten.linalg_ldl_solve.out,
     aten.linalg_lu_solve.default,
     aten.lu_unpack.default,
     aten.ormqr.default,
-    aten.triangular_solve.default,
 )
-_OPS = (*_TRIANGULAR, *_OTHERS)
-
-# The second operand has one number for each column of the first: pivots, or scalar factors.
-_WITH_VECTORS = frozenset(
-    (
-        aten.linalg_householder_product.default,
-        aten.linalg_ldl_solve.default,
-        aten.linalg_ldl_solve.out,
-        aten.linalg_lu_solve.default,
-        aten.lu_unpack.default,
-        aten.ormqr.default,
-    )
+_OPS = (
+    *_TRIANGULAR,
+    *_WITH_VECTORS,
+    aten._linalg_solve_ex.default,
+    aten.cholesky_solve.default,
+    aten.triangular_solve.default,
 )
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .._torch import OpSchema, Partial
+from .._torch import OpOverload, OpSchema, Partial, TensorMeta
 from ..rules.pending_partials import keeps_order, passes_conversion
 from .correction import CallCorrection
-from .operands import argument, dtype_of, operands, pending
+from .operands import argument, operands, pending
 
 if TYPE_CHECKING:
     from ..rules.kept_rows import RowCall
@@ -24,27 +24,25 @@ _COPY = aten._to_copy.default
 
 
 def _concerns(schema: OpSchema) -> bool:
-    source, to = _dtypes(schema)
+    metas = [spec.tensor_meta for spec in operands(schema)]
+    source, to = _dtypes(schema.op, metas, argument(schema, 1), schema.kwargs_schema)
     return any(not _passes(reduce_op, source, to) for _, reduce_op in pending(schema))
 
 
-def _dtypes(schema: OpSchema) -> tuple[torch.dtype, torch.dtype]:
-    """Of what is copied, and of the copy."""
-    specs = [*operands(schema)]
-    if schema.op is _INTO:
-        return dtype_of(specs[-1]), dtype_of(specs[0])
-    given = argument(schema, 1) if schema.op is _TO else schema.kwargs_schema.get("dtype")
-    source = dtype_of(specs[0])
-    return source, given if isinstance(given, torch.dtype) else source
+def _dtypes(
+    op: OpOverload, given: Sequence[Any], second: object, options: Mapping[str, Any]
+) -> tuple[torch.dtype, torch.dtype]:
+    """Of what is copied, and of the copy. `given` are the tensors, by what has a dtype."""
+    source: torch.dtype = given[-1].dtype
+    if op is _INTO:
+        return source, given[0].dtype
+    wanted = second if op is _TO else options.get("dtype")
+    return source, wanted if isinstance(wanted, torch.dtype) else source
 
 
 def _keeps(row: Sequence[Any], call: RowCall) -> bool:
-    first, *others = call.args
-    if call.op is _INTO:
-        source, to = others[0].dtype, first.dtype
-    else:
-        source = first.dtype
-        to = (others[0] if call.op is _TO else call.kwargs.get("dtype")) or source
+    given = [arg for arg in call.args if isinstance(arg, TensorMeta)]
+    source, to = _dtypes(call.op, given, call.args[1] if len(call.args) > 1 else None, call.kwargs)
     partials = [cell.reduce_op for cell in row if isinstance(cell, Partial)]
     return all(_passes(reduce_op, source, to) for reduce_op in partials)
 

@@ -13,6 +13,8 @@ from .._torch import ArgumentRewrites, OpOverload
 
 __all__ = ["OpTraits", "traits_of"]
 
+aten = torch.ops.aten
+
 
 @dataclass(frozen=True)
 class OpTraits:
@@ -86,8 +88,6 @@ def traits_of(op: OpOverload) -> OpTraits:
         traits = _known[id(op)] = _read(op)
     return traits
 
-
-aten = torch.ops.aten
 
 # What an op writes into where its schema does not say so, or says more. Batch norm writes its
 # running mean and variance. Optimizers write into gradients where these were scaled, and then

@@ -18,6 +18,7 @@ from .asked import asked_of
 from .decomposition.nested_decisions import Inside
 from .logs import declined_inside
 from .op_call import specs_of
+from .reading import refuse_read_of_one_rank
 from .route import Route, Who, decomposer, route_by_arguments
 
 __all__ = [
@@ -103,8 +104,14 @@ def placed_by_torch(
     return wanted, Placed(operands, costs, sum(costs))
 
 
-def read_out(schema: OpSchema) -> OutputSharding:
-    """The decision of an op that reads a number out: nothing is placed, nothing moves."""
+def read_out(schema: OpSchema, chooser: Chooser) -> OutputSharding:
+    """The decision of an op that reads a number out: nothing is placed, nothing moves.
+
+    Raises:
+        RefusedPlacementError: one rank alone holds the element, and torch is corrected.
+    """
+    if chooser.corrects:
+        refuse_read_of_one_rank(schema)
     return OutputSharding(None, schema)
 
 
@@ -134,7 +141,7 @@ def _decide_inside(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Insi
     found = route_by_arguments(schema, chooser)
     fault = found.correction if found.rule is None else None
     if found.who is Who.READ_OUT:
-        return Inside(read_out(schema), None)
+        return Inside(read_out(schema, chooser), None)
     if found.rule is not None:
         try:
             answer = decide(schema, found.rule, chooser, lambda _: meta)

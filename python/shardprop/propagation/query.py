@@ -171,7 +171,7 @@ def _decision(
         if searched:
             _check_searched(schema, found)
         if found.who is Who.READ_OUT:
-            return _made(found, _as_given(schema), read_out(schema))
+            return _made(found, _as_given(schema), read_out(schema, policy))
         if found.rule is None:
             return _by_torch(schema, found, policy)
         return _by_rule(schema, found, found.rule, policy, chooser)

@@ -8,30 +8,38 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
 from types import FrameType
 
 import torch
 
-from .._torch import DTensorSpec, OpSchema, is_partial, is_shard
+from .._torch import DTensorSpec, OpSchema, Placement, is_partial, is_shard
 from ..errors import RefusedPlacementError
 from ..support.folder import IN_FOLDER
 
-__all__ = ["check_read"]
+__all__ = ["refuse_read_of_one_rank", "warn_of_own_parts"]
 
 _IN_TORCH = torch.__file__.removesuffix("__init__.py")
 
 
-def check_read(schema: OpSchema) -> None:
-    """Warn where what a rank holds is pending: it is not the number.
+def refuse_read_of_one_rank(schema: OpSchema) -> None:
+    """Refuse to read an element that one rank alone holds.
 
     Raises:
-        RefusedPlacementError: only some ranks hold the element.
+        RefusedPlacementError: it is so.
     """
-    spec = schema.args_schema[0]
-    assert isinstance(spec, DTensorSpec)
-    for mesh_dim, placement in enumerate(spec.placements):
-        if spec.mesh.size(mesh_dim) == 1:
-            continue
+    for mesh_dim, placement in _cut_or_pending(schema):
+        if is_shard(placement):
+            raise RefusedPlacementError(
+                f"{schema.op}: Expected a tensor that all ranks hold, got {placement} on mesh dim "
+                f"{mesh_dim}: one rank has the only element, the others have none. Call "
+                "full_tensor() before, on all ranks."
+            )
+
+
+def warn_of_own_parts(schema: OpSchema) -> None:
+    """Warn where what a rank holds is pending: it is not the number."""
+    for mesh_dim, placement in _cut_or_pending(schema):
         if is_partial(placement):
             warnings.warn(
                 f"A number is read out of a tensor that is {placement} on mesh dim {mesh_dim} "
@@ -40,12 +48,15 @@ def check_read(schema: OpSchema) -> None:
                 stacklevel=_users_level(),
             )
             return
-        if is_shard(placement):
-            raise RefusedPlacementError(
-                f"{schema.op}: Expected a tensor that all ranks hold, got {placement} on mesh dim "
-                f"{mesh_dim}: one rank has the only element, the others have none. Call "
-                "full_tensor() before, on all ranks."
-            )
+
+
+def _cut_or_pending(schema: OpSchema) -> Iterator[tuple[int, Placement]]:
+    """By mesh dim, what is not the same on each of several ranks."""
+    spec = schema.args_schema[0]
+    assert isinstance(spec, DTensorSpec)
+    for mesh_dim, placement in enumerate(spec.placements):
+        if spec.mesh.size(mesh_dim) > 1 and not placement.is_replicate():
+            yield mesh_dim, placement
 
 
 def _users_level() -> int:

@@ -55,15 +55,12 @@ class Executor:
         local_tensor: torch.Tensor,
         current_spec: DTensorSpec,
         target_spec: DTensorSpec,
-        *,
-        async_op: bool = False,
-        use_graph_based_transform: bool | None = None,
-        is_explicit: bool = False,
+        **options: Any,
     ) -> torch.Tensor:
         """Stands in for torch's function of this name."""
         if (
-            not async_op
-            and use_graph_based_transform is None
+            not options.get("async_op")
+            and options.get("use_graph_based_transform") is None
             and current_spec.mesh is target_spec.mesh
             and _torch.is_plain(local_tensor)
             and _torch.nobody_watches()
@@ -72,14 +69,7 @@ class Executor:
             move = self._moves.to(current_spec, target_spec.placements)
             if move is not None:
                 return self.carried_out(move, local_tensor)
-        return _torch.torch_redistribute(
-            local_tensor,
-            current_spec,
-            target_spec,
-            async_op=async_op,
-            use_graph_based_transform=use_graph_based_transform,
-            is_explicit=is_explicit,
-        )
+        return _torch.torch_redistribute(local_tensor, current_spec, target_spec, **options)
 
     def _moved_to(self, tensor: DTensor, placements: tuple[Placement, ...]) -> DTensor | None:
         """The tensor as a program asks for it, differentiable; None where torch's own code is to

@@ -36,14 +36,12 @@ def redistribute_with(
         local_tensor: torch.Tensor,
         current_spec: DTensorSpec,
         target_spec: DTensorSpec,
-        *,
-        async_op: bool = False,
-        use_graph_based_transform: bool | None = None,
-        is_explicit: bool = False,
+        **options: Any,
     ) -> torch.Tensor:
         steps = None
+        is_explicit = options.get("is_explicit", False)
         if (
-            use_graph_based_transform is None
+            options.get("use_graph_based_transform") is None
             and not _torch.forces_a_planner()
             and not _torch.plans_for_any_rank()
             and _torch.is_redistributed_here(current_spec, target_spec)
@@ -52,14 +50,7 @@ def redistribute_with(
             if is_explicit and between_ops is not None:
                 between_ops()
         if steps is None:
-            return _torch.torch_redistribute(
-                local_tensor,
-                current_spec,
-                target_spec,
-                async_op=async_op,
-                use_graph_based_transform=use_graph_based_transform,
-                is_explicit=is_explicit,
-            )
+            return _torch.torch_redistribute(local_tensor, current_spec, target_spec, **options)
 
         def transforms() -> str:
             return plan_text(steps) if steps else layout_text(layout_of(current_spec))
@@ -67,7 +58,7 @@ def redistribute_with(
         with _torch.recorded_redistribution(
             local_tensor, current_spec, target_spec, transforms, is_explicit
         ):
-            mesh = current_spec.mesh
+            mesh, async_op = current_spec.mesh, options.get("async_op", False)
             return run(steps, local_tensor, mesh, current_spec.shape, async_op=async_op)
 
     return redistribute_local_tensor

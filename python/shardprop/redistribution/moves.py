@@ -95,28 +95,11 @@ class Moves:
 
     def to(self, source: DTensorSpec, placements: tuple[Placement, ...]) -> Move | None:
         """The move from a spec to placements in their default order."""
-        known = self._from(source).to
-        move = known.get(placements)
-        if move is None:
-            if placements in known:
-                return None
-        elif not move.is_outdated:
-            return move
-        move = known[placements] = self._made(source, placements)
-        return move
+        return _held(self._from(source).to, self._made, source, placements)
 
     def asked(self, source: DTensorSpec, placements: tuple[Placement, ...]) -> Move | None:
         """The move that a program asks for: not to become pending, and dims may be negative."""
-        known = self._from(source).asked
-        move = known.get(placements)
-        if move is None:
-            if placements in known:
-                return None
-        elif not move.is_outdated:
-            return move
-        wanted = _as_meant(source, placements)
-        move = known[placements] = None if wanted is None else self.to(source, wanted)
-        return move
+        return _held(self._from(source).asked, self._meant, source, placements)
 
     def _from(self, source: DTensorSpec) -> _FromOne:
         entry = self._of_specs.get(id(source))
@@ -139,6 +122,27 @@ class Moves:
     def _made(self, source: DTensorSpec, placements: tuple[Placement, ...]) -> Move | None:
         target = _torch.make_spec(source.mesh, placements, source.tensor_meta)
         return self._compiled(source, target)
+
+    def _meant(self, source: DTensorSpec, placements: tuple[Placement, ...]) -> Move | None:
+        meant = _as_meant(source, placements)
+        return None if meant is None else self.to(source, meant)
+
+
+def _held(
+    moves: _To,
+    made: Callable[[DTensorSpec, tuple[Placement, ...]], Move | None],
+    source: DTensorSpec,
+    placements: tuple[Placement, ...],
+) -> Move | None:
+    """The move among those held, or one that is made and held."""
+    move = moves.get(placements)
+    if move is None:
+        if placements in moves:
+            return None
+    elif not move.is_outdated:
+        return move
+    move = moves[placements] = made(source, placements)
+    return move
 
 
 def _as_meant(

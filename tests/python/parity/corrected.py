@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 
 from shardprop.corrections.argmax_handler import ARGMAX_HANDLER
@@ -19,7 +18,7 @@ from shardprop.corrections.uneven_flattened_gather import UNEVEN_FLATTENED_GATHE
 from shardprop.corrections.written_view import WRITTEN_VIEW
 from shardprop.errors import RefusedPlacementError
 from shardprop.propagation.propagator import current_policy
-from shardprop.propagation.reading import check_read
+from shardprop.propagation.reading import refuse_read_of_one_rank
 from shardprop.propagation.route import Who, route
 
 from .case import Case
@@ -44,12 +43,10 @@ def why_another(case: Case) -> str | None:
 
 
 def _refused_to_read(case: Case) -> str | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            check_read(case.schema())
-        except RefusedPlacementError as error:
-            return str(error)
+    try:
+        refuse_read_of_one_rank(case.schema())
+    except RefusedPlacementError as error:
+        return str(error)
     return None
 
 

@@ -11,6 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Placement
 
 import shardprop
+from shardprop.errors import RefusedPlacementError
 
 from ..specs import P, R, S
 
@@ -50,6 +51,15 @@ def test_what_one_rank_alone_holds_is_refused_on_all(mesh_of: MeshOf) -> None:
         pytest.raises(RuntimeError, match=r"all ranks hold, got .* mesh dim 1"),
     ):
         x.item()
+
+
+def test_a_query_refuses_what_the_run_refuses(mesh_of: MeshOf) -> None:
+    x = one_number(mesh_of(1, 2), R, S(0))
+    with (
+        shardprop.enabled(),
+        pytest.raises(RefusedPlacementError, match=r"all ranks hold, got .* mesh dim 1"),
+    ):
+        shardprop.propagate(torch.ops.aten._local_scalar_dense.default, x._spec)
 
 
 def test_without_corrections_it_is_torchs_own(mesh_of: MeshOf) -> None:
