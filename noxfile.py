@@ -7,6 +7,7 @@ torch: ``pip install -e '.[test,dev]'``.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,7 +25,7 @@ _READ_ALONE = {Path("csrc/core/metadata/meta_reduce.cpp"), Path("csrc/graph/sear
 @nox.session
 def gate(session: nox.Session) -> None:
     """All of the steps below."""
-    for step in (lint, format, docs, types, tidy):
+    for step in (lint, format, docs, types, tidy, steps):
         session.notify(step.__name__)
 
 
@@ -63,6 +64,14 @@ def tidy(session: nox.Session) -> None:
         found = [report for report in pool.map(_tidied, _units(units)) if report]
     if found:
         session.error("\n".join(found))
+
+
+@nox.session
+def steps(session: nox.Session) -> None:
+    """Calls whose decision is known take no more instructions than with torch alone."""
+    if shutil.which("valgrind") is None:
+        session.skip("there is no valgrind to count them")
+    session.run("python", "-m", "bench.cached_instructions", "--check")
 
 
 def _units(into: Path) -> list[Path]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib.util
 import json
 import os
 import random
@@ -186,11 +187,22 @@ def _copy() -> Iterator[Path]:
     git = ("git", "-C", str(ROOT), "worktree")
     subprocess.run([*git, "add", "--quiet", "--force", "--detach", str(folder)], check=True)
     try:
-        for extension in (ROOT / PACKAGE).glob("_core*.so"):
-            shutil.copy(extension, folder / PACKAGE)
+        core = importlib.util.find_spec("shardprop._core")
+        if core is None or core.origin is None:
+            raise SystemExit("Expected an environment in which shardprop is installed, got none.")
+        shutil.copy(core.origin, folder / PACKAGE)
+        # An installation for editing comes before PYTHONPATH.
+        (folder / "python" / "sitecustomize.py").write_text(_WITHOUT_EDITABLE)
         yield folder
     finally:
         subprocess.run([*git, "remove", "--force", str(folder)], check=True)
+
+
+_WITHOUT_EDITABLE = """\
+import sys
+
+sys.meta_path[:] = [x for x in sys.meta_path if type(x).__name__ != "ScikitBuildRedirectingFinder"]
+"""
 
 
 def _recorded(copy: Path, *, slow: bool) -> Path:
@@ -200,7 +212,10 @@ def _recorded(copy: Path, *, slow: bool) -> Path:
     options = ["-m", marks, "-n", "auto", *covered, "--cov-context=test", "--cov-report="]
     _enter(copy)
     subprocess.run([sys.executable, "-m", "pytest", "-q", *options], check=True, cwd=copy)
-    return copy / ".coverage"
+    recorded = copy / ".coverage"
+    if not recorded.exists():
+        raise SystemExit(f"The tests did not run the package in {copy}.")
+    return recorded
 
 
 def _enter(copy: Path) -> None:

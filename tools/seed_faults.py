@@ -47,9 +47,16 @@ std::string seeded(std::string text) {
 }
 }  // namespace shardprop
 """
+_SLOWER = """
+
+def paths() -> dict[str, Call]:
+    import shardprop
+
+    return {"seeded": lambda: [*range(10_000 if shardprop.is_enabled() else 1)]}
+"""
 _PACKAGE, _CORE = "python/shardprop/errors.py", "csrc/core/layout/mesh.cpp"
-_LINT, _FORMAT, _TYPES, _TIDY, _DOCS = (
-    ("nox", "-s", step) for step in ("lint", "format", "types", "tidy", "docs")
+_LINT, _FORMAT, _TYPES, _TIDY, _DOCS, _STEPS = (
+    ("nox", "-s", step) for step in ("lint", "format", "types", "tidy", "docs", "steps")
 )
 
 FAULTS = (
@@ -62,6 +69,7 @@ FAULTS = (
     Fault("type in a benchmark", _TYPES, "bench/table.py", "\n\nSEEDED: int = str()\n"),
     Fault("type in an example", _TYPES, "examples/custom_op.py", "\n\nSEEDED: int = str()\n"),
     Fault("use after move in the core", _TIDY, _CORE, _MOVED),
+    Fault("known decision that takes longer", _STEPS, "bench/cached_paths.py", _SLOWER),
     Fault("page outside the navigation", _DOCS, "docs/seeded.md", "# Seeded\n"),
     Fault("dead anchor", _DOCS, "docs/index.md", "\n[nowhere](limits.md#seeded)\n"),
     Fault("page that is not there", _DOCS, "mkdocs.yml", "  - seeded.md\n"),

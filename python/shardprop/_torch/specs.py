@@ -121,6 +121,11 @@ def has_default_order(spec: DTensorSpec) -> bool:
     return order is None or order == default_shard_order(spec.placements)
 
 
+# Not by way of the spec's __dict__: who has asked for that makes all later reads of attributes
+# slower, torch's own at each call, too. And past torch's own __setattr__, which forgets the hash.
+_set = object.__setattr__
+
+
 def make_spec(
     mesh: DeviceMesh,
     placements: tuple[Placement, ...],
@@ -137,11 +142,10 @@ def make_spec(
     """
     is_order = strided_is_order and has_strided(placements)
     spec = object.__new__(DTensorSpec)
-    fields = spec.__dict__
-    fields["mesh"] = mesh
-    fields["placements"] = placements
-    fields["tensor_meta"] = meta
-    fields["use_strided_shard_as_shard_order"] = is_order
-    fields["shard_order"] = None if is_order else default_shard_order(placements)
-    fields["_hash"] = None
+    _set(spec, "mesh", mesh)
+    _set(spec, "placements", placements)
+    _set(spec, "tensor_meta", meta)
+    _set(spec, "use_strided_shard_as_shard_order", is_order)
+    _set(spec, "shard_order", None if is_order else default_shard_order(placements))
+    _set(spec, "_hash", None)
     return spec

@@ -113,6 +113,15 @@ def _output_specs(
     )
 
 
+def _as_held(
+    outputs: Sequence[tuple[Placement, ...] | None], operands: Sequence[DTensorSpec]
+) -> tuple[tuple[Placement, ...] | None, ...]:
+    """The placements of outputs, as the objects that operands have: torch compares them with those
+    of what was written into at each call, which of objects that are the same takes no time."""
+    held = {spec.placements: spec.placements for spec in operands}
+    return tuple(None if each is None else held.get(each, each) for each in outputs)
+
+
 def _suggestion(schema: OpSchema, wanted: Sequence[DTensorSpec]) -> OpSchema:
     """The schema with its tensor arguments as wanted; lists come flattened, as in torch."""
     pytree = schema.schema_info is not None and schema.schema_info.needs_pytree
@@ -133,6 +142,8 @@ def output_sharding(schema: OpSchema, question: Question, choice: Choice) -> Out
     maker = SpecMaker(arguments, question.operands, choice.strided_is_order)
     facts = traits_of(schema.op)
     meta = question.meta
+    if facts.mutates:
+        choice = choice._replace(outputs=_as_held(choice.outputs, question.operands))
     output = _output_specs(facts, choice, meta, maker)
     moved = any(moves(spec, choice, index) for index, spec in enumerate(arguments))
     rewrites = facts.rewrites_arguments
