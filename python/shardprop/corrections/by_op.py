@@ -33,6 +33,7 @@ from .pooling_of_one_image import POOLING_OF_ONE_IMAGE
 from .powers_of_pending import POWERS_OF_PENDING
 from .reshaped_in_place import RESHAPED_IN_PLACE
 from .scan_from_the_end import SCAN_FROM_THE_END
+from .sizes_of_the_whole import SIZES_OF_THE_WHOLE
 from .strided_out_of_order import STRIDED_OUT_OF_ORDER
 from .strided_view import STRIDED_VIEW
 from .sum_of_pending_norm import SUM_OF_PENDING_NORM
@@ -66,6 +67,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     BROADCAST_BATCHES,
     UNMOVED_KEYWORD,
     WRITTEN_AND_MOVED,
+    SIZES_OF_THE_WHOLE,
     STRIDED_VIEW,
     EMBEDDING_BY_FREQUENCY,
     INDEXED_BY_ANOTHER_SIZE,

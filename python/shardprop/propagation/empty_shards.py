@@ -39,6 +39,21 @@ __all__ = ["has_empty_shard", "rule_for_all_ranks"]
 # sizes late, or values, are not found.
 _MOST_COMPUTED = 1 << 20
 
+aten = torch.ops.aten
+# Their kernels divide by a number of elements, or read the first: the process ends.
+_ENDING_THE_PROCESS = frozenset(
+    (
+        aten._weight_norm.default,
+        aten._weight_norm_interface.default,
+        aten._weight_norm_interface.out,
+        aten._weight_norm_interface_backward.default,
+        aten._weight_norm_interface_backward.out,
+        aten.batch_norm_backward.default,
+        aten.native_batch_norm_backward.default,
+        aten.native_batch_norm_backward.out,
+    )
+)
+
 
 def has_empty_shard(*specs: DTensorSpec) -> bool:
     """Do shards of one of these leave some rank nothing?"""
@@ -138,6 +153,8 @@ def _is_emptied(whole: Shape, local: Shape) -> bool:
 
 def _error_on(question: Question, shapes: Sequence[Shape]) -> Exception | None:
     """What the op raises on zeros of these shapes."""
+    if question.rule_op in _ENDING_THE_PROCESS:
+        return RuntimeError("its kernel ends the process where there are no elements")
     outputs = [math.prod(meta.shape) for meta in metas_of(question.meta) if meta is not None]
     device = "cpu" if sum(outputs) <= _MOST_COMPUTED else "meta"
     written = traits_of(question.op).mutates

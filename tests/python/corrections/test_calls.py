@@ -352,10 +352,27 @@ def test_a_keyword_is_concerned_where_it_is_not_replicated(mesh_of: MeshOf) -> N
                 assert shardprop.propagate(op, matrix, **tolerances).operands[0] == (R,)
 
 
+def test_sizes_are_those_of_the_whole_where_something_is_cut(mesh_of: MeshOf) -> None:
+    correction = _correction("sizes of the whole")
+    op = aten.upsample_nearest1d_backward.grad_input
+    for placement, expected in ((S(0), True), (R, False)):
+        gradient = spec_of(mesh_of(2), (4, 2, 6), [placement])
+        into = {"grad_input": spec_of(mesh_of(2), (4, 2, 3), [placement])}
+        schema = torch_registry.op_schema(op, (gradient, [6], [4, 2, 3]), into)
+        assert correction.concerns(schema) is expected
+        with shardprop.enabled():
+            if expected:
+                with pytest.raises(shardprop.ShardpropError, match=r"S\(0\).*before"):
+                    propagate_sharding(schema)
+            else:
+                assert shardprop.propagate(op, gradient, [6], [4, 2, 3], **into).outputs == ((R,),)
+
+
 def test_every_correction_of_calls_is_tried() -> None:
     of_calls = {each.name for each in CORRECTIONS if isinstance(each, CallCorrection)}
     tried = {_correction(pair.name).name for pair in PAIRS}
-    assert tried == of_calls - {_correction("identity").name, _correction("keyword").name}
+    apart = {_correction(name).name for name in ("identity", "keyword", "sizes of the whole")}
+    assert tried == of_calls - apart
     assert len({each.name for each in CORRECTIONS}) == len(CORRECTIONS)
 
 

@@ -122,6 +122,21 @@ def test_it_is_right(mesh_of: MeshOf, name: str) -> None:
         assert placed_result(program, tensors, mesh_of(2)) is not program.is_wrong_with_torch
 
 
+def test_a_whole_matrix_is_cut_as_what_is_written_into(mesh_of: MeshOf) -> None:
+    torch.manual_seed(0)
+    program = Program(
+        lambda matrix, side, out: torch.linalg.solve_triangular(matrix, side, upper=True, out=out),
+        lambda: (_well_conditioned(4).triu(), torch.randn(4, 4, 4), torch.zeros(4, 4, 4)),
+        (R, S(0), S(0)),
+    )
+    tensors = program.tensors()
+    with shardprop.enabled():
+        assert placed_result(program, tensors, mesh_of(2))
+    # Each rank makes its part as large as the whole.
+    with shardprop.enabled(corrections=False), pytest.raises(RuntimeError, match=r"size|shape"):
+        placed_result(program, tensors, mesh_of(2))
+
+
 def test_a_decision_is_not_that_of_another_number(mesh_of: MeshOf) -> None:
     x = distribute_tensor(torch.randn(4, 8), mesh_of(2), [S(0)], src_data_rank=None)
     with shardprop.enabled():

@@ -195,6 +195,15 @@ def test_a_strided_shard_of_more_chunks_than_ranks(mesh_of: MeshOf) -> None:
     assert decided(aten.amax.default, spec, [1]).operands == ((SS(0, 2),),)
 
 
+def test_a_kernel_that_ends_the_process_is_not_tried(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(3)
+    rows, norms = spec_of(mesh, (4, 6), [S(0)]), spec_of(mesh, (4, 1), [S(0)])
+    with shardprop.enabled():
+        found = shardprop.propagate(aten._weight_norm_interface.default, rows, norms, 0)
+    assert found.operands == ((R,), (R,))
+    assert found.route.correction is EMPTY_SHARDS
+
+
 def test_only_the_dim_is_gathered_that_a_rank_has_nothing_of(mesh_of: MeshOf) -> None:
     spec = spec_of(mesh_of(4, 2), (3, 8), (S(0), S(1)))
     assert decided(aten.amax.default, spec, [0]).operands == ((R, S(1)),)
