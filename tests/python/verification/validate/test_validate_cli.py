@@ -73,9 +73,16 @@ def test_an_op_that_nothing_is_known_of_is_not_passed_over(tmp_path: Path) -> No
 
 
 def test_an_op_of_which_nothing_can_be_said_is_not_passed_over() -> None:
-    result = run("bernoulli.default", *QUICK)
+    result = run("randn_like.default", *QUICK)
     assert result.exit_code == 1
-    assert "no call could be tried: " in result.stdout
+    assert "no call could be tried: random op" in result.stdout
+
+
+def test_a_written_call_is_tried() -> None:
+    result = run("dropout.default", "--json", *QUICK)
+    assert result.exit_code == 0, result.output
+    (report,) = json.loads(result.stdout)["ops"]
+    assert report["calls"] == 3 and report["rows"] > 0
 
 
 def test_a_generator_of_calls_is_asked_in_the_workers(tmp_path: Path) -> None:
