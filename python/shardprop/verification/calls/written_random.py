@@ -100,8 +100,6 @@ RANDOM: Table = {
     "aten.rrelu.default": _rrelu,
     "aten.rrelu_with_noise.default": _rrelu_with_noise,
     # In training it writes as many elements as `self` has, however small `out` is.
-    "aten.rrelu_with_noise.out": lambda v: [
-        given(v(6, 4), v(6, 4), 0.25, 0.5, False, out=v(6, 4))
-    ],
+    "aten.rrelu_with_noise.out": lambda v: [given(v(6, 4), v(6, 4), 0.25, 0.5, False, out=v(6, 4))],
     "aten.rrelu_with_noise_functional.default": _rrelu_with_noise,
 }
