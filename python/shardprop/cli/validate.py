@@ -74,15 +74,20 @@ def validate(
 ) -> None:
     """Put sharding rules to the test: every row against the op itself, on simulated ranks.
 
-    Each op is called on torch's sample inputs, forward and backward, or on calls made up from its
-    schema; the operands are laid out as a row says, the op is run for every rank, and what the
-    ranks hold together must be what the op gives on whole tensors. A row that claims otherwise is
-    *unsound*. A row that would hold and is not claimed is *missing*: a rule may leave it out.
+    Each op is called on torch's sample inputs, forward and backward, on calls written for it, or on
+    calls made up from its schema; the operands are laid out as a row says, the op is run for every
+    rank, and what the ranks hold together must be what the op gives on whole tensors. A row that
+    claims otherwise is *unsound*. A row that would hold and is not claimed is *missing*: a rule may
+    leave it out.
 
     Each call is also carried out by DTensor itself, forward and backward, on all ranks of small
     meshes in one process: in several layouts, with even, uneven and empty shards and with pending
     sums. A run is *wrong* whose result or gradient is not that of one device, or in which some
     ranks raise while the others go on.
+
+    Some ops have nothing to try on dense tensors of the CPU: they draw random numbers, return no
+    tensor, take sparse ones, or have no kernel there. They are listed by the reason. A random op is
+    tried where it draws the same each time, as dropout does with a probability of 0.
 
     Ops are tried in processes of their own; one that crashes or hangs is reported, and the others
     go on. The same seed gives the same report.
@@ -94,7 +99,8 @@ def validate(
 
     Exit codes:
 
-    - 0: every op was tried to its end, and no row is unsound, no run wrong
+    - 0: every op was tried to its end, and no row is unsound, no run wrong; with --all, save ops of
+      which there is nothing to try
     - 1: a row is unsound, a run is wrong, or an op was not tried to its end: a crash, the time
       limit, no call known
     - 2: the request makes no sense: an unknown op, a file that cannot be used

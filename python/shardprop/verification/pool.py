@@ -77,6 +77,9 @@ def _run_once(
     lost: list[str],
 ) -> Iterator[Made]:
     torch.set_num_threads(1)  # a fork takes over no threads, and a pool of them would be missed
+    # Autograd starts a thread for each kind of device when it is first used. In a fork of a fork
+    # of a build for CUDA one of them now and then aborts; a process that has them starts no more.
+    torch.ones((), requires_grad=True).backward()  # type: ignore[no-untyped-call]
     pool = ProcessPool(
         jobs,
         _OPS_PER_WORKER,

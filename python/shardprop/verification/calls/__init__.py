@@ -1,1 +1,1 @@
-"""The calls that an op is tried on: of torch's samples, of a file, or made up."""
+"""The calls that an op is tried on: of a file, written here, of torch's samples, or made up."""

@@ -1,4 +1,4 @@
-"""The calls that an op is tried on: the user's, else torch's samples, else made up."""
+"""The calls that an op is tried on: the user's, or written ones, torch's samples, or made up."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .choice import diverse
 from .derived import derived, functional_of
 from .opinfo import Recording, record
 from .synthetic import made_up
+from .written import WRITTEN, written
 
 __all__ = ["Samples"]
 
@@ -48,18 +49,26 @@ class Samples:
         """The calls of one op, always the same ones; none if nothing is known that it takes."""
         if self._own is not None:
             return list(self._own(op))
-        found = self._recorded.get(op, [])
+        found = self._known(op)
         functional = self._functional.get(op)
         if not found and functional is not None:
-            calls = self._recorded.get(functional) or diverse(
-                made_up(functional, self._seed), _CALLS
-            )
+            calls = self._known(functional) or diverse(made_up(functional, self._seed), _CALLS)
             found = list(derived(op, calls))
         return found or diverse(made_up(op, self._seed, _ranks(op)), _CALLS)
 
+    def _known(self, op: OpOverload) -> list[Call]:
+        """Its written calls first: there are some where torch's samples do not do."""
+        return list(written(op, self._seed)) or self._recorded.get(op, [])
+
+    def _is_written(self, op: OpOverload) -> bool:
+        """Are there written calls of it, or of its functional op?"""
+        return str(op) in WRITTEN or str(self._functional[op]) in WRITTEN
+
     def _record(self, ops: Collection[OpOverload], every_sample: bool) -> Recording:
+        ops = [op for op in ops if not self._is_written(op)]
         wanted = {op for op in ops if _is_torchs(op)}
-        wanted |= {op for op in self._functional.values() if op is not None and _is_torchs(op)}
+        functional = (self._functional[op] for op in ops)
+        wanted |= {op for op in functional if op is not None and _is_torchs(op)}
         if not wanted:
             return {}
         few = len(ops) <= _FEW and not every_sample

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ import torch
 
 from ..._torch import OpOverload, function_schema
 from ...model.op_traits import traits_of
-from .call import MADE_UP, Call
+from .call import MADE_UP, Call, is_plain
 
 __all__ = ["made_up"]
 
@@ -194,5 +195,7 @@ def _equal(results: list[torch.Tensor], again: list[torch.Tensor] | None) -> boo
 
 
 def _says_something(result: torch.Tensor) -> bool:
-    """Has it an element that is a number?"""
-    return result.numel() > 0 and not bool(result.isnan().all())
+    """Is it dense, and has it an element that is a number?"""
+    with contextlib.suppress(RuntimeError):  # a tensor of vmap, whose numbers cannot be had
+        return is_plain(result) and result.numel() > 0 and not bool(result.isnan().all())
+    return False

@@ -26,6 +26,8 @@ _BITWISE = frozenset(("band", "bor", "bxor"))
 _ORDERED = frozenset(("max", "min"))
 # Steps of random parts of a sum, in units of their scale.
 _GRID = 1024.0
+# How much larger than the tensor's elements its parts may be.
+_ROOM = 1024.0
 _KNOWN = frozenset(("sum", "avg", "product")) | _ORDERED | _BITWISE
 
 
@@ -150,10 +152,18 @@ def _owner(like: torch.Tensor, ranks: int, rng: torch.Generator) -> torch.Tensor
 
 
 def _scale(whole: torch.Tensor) -> float:
-    """The size of a typical element that is finite; 1 if they are all zero."""
+    """The size of a typical element that is finite; 1 if they are all zero.
+
+    Raises:
+        Untestable: an element near the largest of its dtype, which parts would go beyond.
+    """
     size = whole.abs().double()
     finite = size[size.isfinite() & (size != 0)]
-    return float(finite.mean()) if finite.numel() else 1.0
+    if not finite.numel():
+        return 1.0
+    if not _is_short(whole.dtype) and float(finite.max()) > torch.finfo(whole.dtype).max / _ROOM:
+        raise Untestable("parts of a number near the largest of its dtype")
+    return float(finite.mean())
 
 
 def _summands(whole: torch.Tensor, times: int, ranks: int, rng: torch.Generator) -> Tensors:
@@ -265,7 +275,8 @@ def _ordered_integers(whole: torch.Tensor, op: str, ranks: int, rng: torch.Gener
 
 def _bits(whole: torch.Tensor, op: str, ranks: int, rng: torch.Generator) -> Tensors:
     negative = whole.numel() > 0 and int(whole.min()) < 0
-    most = int(whole.long().abs().max()) if whole.numel() else 1
+    ends = [int(whole.min()), int(whole.max())] if whole.numel() else [1]
+    most = min(max(map(abs, ends)), torch.iinfo(torch.int64).max - 1)
     noise = [
         torch.randint(-most if negative else 0, most + 1, whole.shape, generator=rng)
         for _ in range(ranks)

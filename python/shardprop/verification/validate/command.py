@@ -12,6 +12,7 @@ from pathlib import Path
 from ..._torch import OpOverload
 from ..calls.call import Call
 from ..calls.samples import Samples
+from ..calls.written import WRITTEN
 from ..files import rules_registered_by
 from ..names import overload
 from ..pool import run_all
@@ -22,6 +23,7 @@ from .check import check_op
 from .plans import check_plans
 from .report import exit_code, print_reports, values, write_scripts
 from .results import OpReport
+from .untried import why_untried
 
 __all__ = ["run"]
 
@@ -57,7 +59,7 @@ def run(request: Request, as_json: bool = False, show_missing: bool = False) -> 
         print(json.dumps(values(reports, settings, seconds), indent=2))
     else:
         print_reports(reports, seconds, show_missing, scripts, _files(request))
-    return exit_code(reports)
+    return exit_code(reports, by_name=not request.every_op)
 
 
 def _files(request: Request) -> str:
@@ -81,7 +83,11 @@ def _reports(
         if name == _PLANS:
             return check_plans(seed=settings.seed, deadline=deadline)
         op = overload(name)
-        return _check(op, samples.calls(op), settings, deadline)
+        report = _check(op, samples.calls(op), settings, deadline)
+        if report.calls == 0 and own is None and name not in WRITTEN:
+            report.untried = why_untried(op)
+            report.error = None if report.untried else report.error
+        return report
 
     names = [*map(str, ops), *([_PLANS] if request.plans else [])]
     yield from run_all(work, names, OpReport, request.jobs, request.time_limit)

@@ -26,8 +26,13 @@ _SHOWN = 8
 _REASONS = 3
 
 
-def exit_code(reports: Sequence[OpReport]) -> int:
-    """0 if every op was tried to its end and no claimed row and no run is wrong, else 1."""
+def exit_code(reports: Sequence[OpReport], by_name: bool = True) -> int:
+    """0 if every op was tried to its end and no claimed row and no run is wrong, else 1.
+
+    Ops of which there is nothing to try count where they were asked for `by_name`.
+    """
+    if by_name and any(report.untried for report in reports):
+        return 1
     return 1 if any(report.unsound or report.wrong or report.error for report in reports) else 0
 
 
@@ -36,13 +41,18 @@ def values(reports: Sequence[OpReport], settings: Settings, seconds: float) -> d
 
     ``torch`` (its version), ``settings`` (fields of `Settings`), ``summary`` (``ops``, ``unsound``,
     ``raising``, ``missing``, ``wrong``, ``errors``, ``checks``, ``runs``, ``gradients``,
+    ``untried``: of the ops of which there is nothing to try, how many there are by reason, and
     ``seconds``) and ``ops``, a list with the fields of `OpReport` for each op, its findings with
     the fields of `Finding`.
     """
     return {
         "torch": torch.__version__,
         "settings": asdict(settings),
-        "summary": {**_counts(reports), "seconds": round(seconds, 2)},
+        "summary": {
+            **_counts(reports),
+            "untried": {reason: len(ops) for reason, ops in _untried(reports).items()},
+            "seconds": round(seconds, 2),
+        },
         "ops": [asdict(report) for report in reports],
     }
 
@@ -59,6 +69,15 @@ def _counts(reports: Sequence[OpReport]) -> dict[str, int]:
         "runs": sum(report.runs for report in reports),
         "gradients": sum(report.gradients for report in reports),
     }
+
+
+def _untried(reports: Sequence[OpReport]) -> dict[str, list[str]]:
+    """The ops of which there is nothing to try, by the reason, the most frequent one first."""
+    found: dict[str, list[str]] = {}
+    for report in reports:
+        if report.untried:
+            found.setdefault(report.untried, []).append(report.op)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
 def write_scripts(
@@ -101,15 +120,18 @@ def print_reports(
 ) -> None:
     """A table of the ops, then what was found of each; `files` are options that name the user's."""
     console = console_for_tables()
-    listed = [r for r in reports if r.error or r.findings] if len(reports) > _LISTED else reports
+    tried = [report for report in reports if not report.untried]
+    listed = [r for r in tried if r.error or r.findings] if len(tried) > _LISTED else tried
     if listed:
         console.print(_table(listed))
-    if len(listed) < len(reports):
-        console.print(f"and {len(reports) - len(listed)} ops of which nothing was found")
+    if len(listed) < len(tried):
+        console.print(f"and {len(tried) - len(listed)} ops of which nothing was found")
     for report in listed:
         advice = _advice(report, show_missing, files)
         for line in (*_details(report, show_missing, scripts or {}), *advice):
             console.print(line, markup=False, soft_wrap=True)
+    for line in _untried_text(_untried(reports)):
+        console.print(line, markup=False, soft_wrap=True)
     console.print()
     console.print(_summary(reports, seconds), markup=False, soft_wrap=True)
 
@@ -147,6 +169,14 @@ def _details(report: OpReport, show_missing: bool, scripts: dict[int, Path]) -> 
             lambda finding: _finding_text(finding, scripts.get(id(finding))),
             "  and {} more of the kind (--json has all)",
         )
+
+
+def _untried_text(untried: dict[str, list[str]]) -> Iterator[str]:
+    if untried:
+        yield ""
+        yield "Nothing to try on dense tensors of the CPU:"
+    for reason, ops in untried.items():
+        yield f"  {reason} ({len(ops)}): {', '.join(ops)}"
 
 
 def _left_out(report: OpReport) -> Iterator[str]:
@@ -196,8 +226,11 @@ def _summary(reports: Sequence[OpReport], seconds: float) -> str:
     if missing:
         rows = "1 row that holds and is" if missing == 1 else f"{missing} rows that hold and are"
         parts.append(f"{rows} not claimed (--show-missing)")
+    untried = sum(report.untried is not None for report in reports)
+    if untried:
+        parts.append(f"{counted(untried, 'op')} of which there is nothing to try")
     if errors:
-        parts.append(
-            f"{counted(errors, 'op')} not tried to {'its' if errors == 1 else 'their'} end"
-        )
+        share = f" ({errors / len(reports):.1%} of all)" if len(reports) > _LISTED else ""
+        end = "its end" if errors == 1 else "their end"
+        parts.append(f"{counted(errors, 'op')} not tried to {end}{share}")
     return "; ".join(parts) + "."

@@ -51,6 +51,7 @@ class OpReport(Report):
         findings: Unsound and missing rows, and wrong runs.
         runs: Calls that DTensor carried out on all ranks, in some layout.
         gradients: Gradients of theirs that were compared with those of one device.
+        untried: What the op is that there is nothing to try: it draws random numbers, say.
     """
 
     rule: str = "none"
@@ -59,6 +60,7 @@ class OpReport(Report):
     findings: list[Finding] = field(default_factory=list)
     runs: int = 0
     gradients: int = 0
+    untried: str | None = None
 
     @property
     def unsound(self) -> list[Finding]:

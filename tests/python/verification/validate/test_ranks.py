@@ -14,7 +14,7 @@ from torch.distributed.tensor.placement_types import _MaskPartial
 
 from shardprop._torch import order_of_strided
 from shardprop.verification.simulator.compare import difference, largest
-from shardprop.verification.simulator.partials import Untestable
+from shardprop.verification.simulator.partials import Untestable, parts, reduced
 from shardprop.verification.simulator.ranks import Mismatch, join, local_shapes, split
 
 from ...specs import SS, R, S
@@ -188,3 +188,18 @@ def test_strided_shards_that_stand_for_an_order_are_cuts_in_that_order() -> None
     ]
     assert local_shapes((13,), placements, (3, 2)) == tuple(tuple(x.shape) for x in held)
     assert torch.equal(join(held, placements, (3, 2), (13,)), rows)
+
+
+@pytest.mark.parametrize("op", ["band", "bor", "bxor", "sum", "max", "min"])
+def test_integers_at_the_ends_of_their_range_have_parts(op: str) -> None:
+    info = torch.iinfo(torch.int64)
+    whole, rng = torch.tensor([info.min, info.min + 1, -3, info.max]), torch.Generator()
+    made = parts(whole, Partial(op), 2, rng.manual_seed(0))
+    assert torch.equal(reduced(made, Partial(op)), whole)
+
+
+@pytest.mark.parametrize("op", ["sum", "avg", "max"])
+def test_floats_at_the_end_of_their_range_have_none(op: str) -> None:
+    whole = torch.tensor([torch.finfo(torch.float64).max, 1.0], dtype=torch.float64)
+    with pytest.raises(Untestable, match="near the largest of its dtype"):
+        parts(whole, Partial(op), 2, torch.Generator())

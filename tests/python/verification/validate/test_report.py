@@ -22,7 +22,8 @@ GOOD = OpReport("aten.mm.default", "torch single-dim rule", calls=3, rows=4, che
 WRONG = OpReport("aten.mul.Tensor", "registered rule", 2, 7, [UNSOUND, MISSING], calls=1)
 CRASHED = OpReport("aten.sort.default", error="crashed: signal 11")
 LACKING = OpReport("aten.relu.default", "own rule", 2, 7, [MISSING], calls=1)
-
+RANDOM = OpReport("aten.randn_like.default", untried="draws random numbers")
+SPARSE = OpReport("aten.smm.default", untried="sparse or nested tensors")
 
 RUN = Finding("wrong", ("S(0) -> P(avg)",), (2,), "mse(f64[4])", "gradient of self: off by 3")
 RAN = OpReport("aten.mse_loss.default", "decomposition", findings=[RUN], runs=12, gradients=20)
@@ -41,6 +42,31 @@ RAN = OpReport("aten.mse_loss.default", "decomposition", findings=[RUN], runs=12
 )
 def test_the_exit_code_tells_whether_all_rules_hold(reports: list[OpReport], code: int) -> None:
     assert exit_code(reports) == code
+
+
+def test_an_op_of_which_there_is_nothing_to_try_is_an_error_where_it_was_asked_for() -> None:
+    assert exit_code([GOOD, RANDOM], by_name=True) == 1
+    assert exit_code([GOOD, RANDOM], by_name=False) == 0
+    assert exit_code([CRASHED, RANDOM], by_name=False) == 1
+
+
+def test_ops_of_which_there_is_nothing_to_try_are_told_by_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_reports([*[GOOD] * 100, CRASHED, SPARSE, RANDOM, RANDOM], 1.0)
+    text = capsys.readouterr().out
+    assert "and 100 ops of which nothing was found" in text
+    lines = text.splitlines()
+    at = lines.index("Nothing to try on dense tensors of the CPU:")
+    assert lines[at + 1].startswith("  draws random numbers (2): aten.randn_like.default, ")
+    assert lines[at + 2] == "  sparse or nested tensors (1): aten.smm.default"
+    assert lines[-1].endswith(
+        "; 3 ops of which there is nothing to try; 1 op not tried to its end (1.0% of all)."
+    )
+    found = values([GOOD, SPARSE, RANDOM, RANDOM], Settings(), 1.0)["summary"]
+    assert isinstance(found, dict)
+    assert found["untried"] == {"draws random numbers": 2, "sparse or nested tensors": 1}
+    assert found["errors"] == 0
 
 
 def test_findings_are_printed_below_the_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,6 +175,7 @@ def test_json_has_everything() -> None:
         "checks": 57,
         "runs": 12,
         "gradients": 20,
+        "untried": {},
     }
     assert found["ops"][1]["findings"][0]["rows"] == ["P(sum), P(sum) -> P(sum)"]
     assert found["ops"][1]["findings"][0]["repro"] == "print(1)"

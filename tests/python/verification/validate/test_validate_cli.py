@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner, Result
 
 from shardprop.cli import app
@@ -73,9 +74,29 @@ def test_an_op_that_nothing_is_known_of_is_not_passed_over(tmp_path: Path) -> No
 
 
 def test_an_op_of_which_nothing_can_be_said_is_not_passed_over() -> None:
-    result = run("bernoulli.default", *QUICK)
+    result = run("randn_like.default", *QUICK)
     assert result.exit_code == 1
-    assert "no call could be tried: " in result.stdout
+    assert "  draws random numbers (1): aten.randn_like.default\n" in result.stdout
+
+
+def test_among_all_ops_one_of_which_nothing_can_be_said_is_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ops = [torch.ops.aten.relu.default, torch.ops.aten.empty_like.default]
+    monkeypatch.setattr("shardprop.verification.request.ops_decided", lambda: ops)
+    result = run("--all", "--json", *QUICK)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["summary"]["untried"] == {"uninitialised memory": 1}
+    assert found["summary"]["errors"] == 0
+    assert [op["untried"] for op in found["ops"]] == ["uninitialised memory", None]
+
+
+def test_a_written_call_is_tried() -> None:
+    result = run("dropout.default", "--json", *QUICK)
+    assert result.exit_code == 0, result.output
+    (report,) = json.loads(result.stdout)["ops"]
+    assert report["calls"] == 3 and report["rows"] > 0
 
 
 def test_a_generator_of_calls_is_asked_in_the_workers(tmp_path: Path) -> None:
