@@ -105,6 +105,7 @@ from .ops import (
     flop_formula,
     function_schema,
     has_autocast_kernel,
+    has_cpu_kernel,
     has_custom_fake_kernel,
     has_derivative,
     has_metadata_kernel,

@@ -52,6 +52,22 @@ def has_derivative(op: OpOverload) -> bool:
     )
 
 
+def has_cpu_kernel(op: OpOverload) -> bool:
+    """Does the op run on the CPU, by a kernel of its own or by those that it is composed of?"""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    name = op.name()  # type: ignore[no-untyped-call]
+    key = torch._C.DispatchKey
+    return any(
+        has_kernel(name, each)
+        for each in (
+            key.CPU,
+            key.CompositeImplicitAutograd,
+            key.CompositeExplicitAutograd,
+            key.CompositeExplicitAutogradNonFunctional,
+        )
+    )
+
+
 def takes_numbers_as_tensors(op: OpOverload) -> bool:
     """Does the op take a Python number where its schema says Tensor?"""
     name: str = op._schema.name

@@ -52,7 +52,7 @@ _OPS = (
 )
 
 SIZES_OF_THE_WHOLE = CallCorrection(
-    name="sizes of the whole with out=",
+    name="sizes of the whole",
     ops=_OPS,
     concerns=_concerns,
     fault="makes sizes among the arguments local where there is no `out=`, and not where there is: "

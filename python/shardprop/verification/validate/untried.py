@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..._torch import OpOverload, function_schema
+from ..._torch import OpOverload, function_schema, has_cpu_kernel
 from ..calls.derived import functional_of
 from ..simulator.execution import is_uninitialised
 
@@ -16,12 +16,6 @@ _BOOKKEEPING = ("_add_batch_dim", "_backward", "retain_grad", "set_", "set_data"
 # Sparse or nested operands, of which the names do not speak.
 _OTHER_LAYOUTS = ("coalesce", "nested_to_padded_tensor", "smm", "sspaddmm")
 _QUANTIZED = ("fbgemm", "prepack", "quantized", "scaled_mm")
-_ON_CPU = (
-    "CPU",
-    "CompositeImplicitAutograd",
-    "CompositeExplicitAutograd",
-    "CompositeExplicitAutogradNonFunctional",
-)
 
 
 def why_untried(op: OpOverload) -> str | None:
@@ -62,9 +56,4 @@ def _runs_on_cpu(op: OpOverload) -> bool:
     """Has it a kernel, and the op too that it comes down to: its functional one, or ``*_impl``?"""
     implementation = getattr(torch.ops.aten, f"{op.overloadpacket.__name__}_impl", None)
     below = [functional_of(op), getattr(implementation, "default", None)]
-    return all(map(_has_kernel, [op, *filter(None, below)]))
-
-
-def _has_kernel(op: OpOverload) -> bool:
-    name = op.name()  # type: ignore[no-untyped-call]
-    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in _ON_CPU)
+    return all(map(has_cpu_kernel, [op, *filter(None, below)]))
