@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ NAN = float("nan")
         ({"output_weight": True}, "output_weight: .*got True"),
         ({"memory_limit": HUGE}, "memory_limit: Expected bytes above 0, got 1000"),
         ({"memory_limit": NAN}, "memory_limit: Expected bytes above 0, got nan"),
+        ({"memory_limit": 0}, "memory_limit: Expected bytes above 0, got 0"),
         ({"memory_limit": False}, "memory_limit: Expected bytes above 0, got False"),
         ({"create_groups": "no"}, "create_groups: Expected True or False, got 'no'"),
         ({"create_groups": 0}, "create_groups: Expected True or False, got 0"),
@@ -34,6 +36,11 @@ def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: st
     with pytest.raises(ShardpropError, match=message):
         shardprop.enable(policy="optimal", topology=TOPOLOGY, **settings)
     assert not shardprop.is_enabled()
+
+
+def test_a_block_has_the_settings_that_enable_has() -> None:
+    """A default that one of them has and the other has not would depend on how it is called."""
+    assert signature(shardprop.enabled).parameters == signature(shardprop.enable).parameters
 
 
 @pytest.mark.parametrize(

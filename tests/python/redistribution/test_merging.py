@@ -60,6 +60,14 @@ def test_any_piece_of_outer_cuts_counts_for_all_ranks(mesh_of: MeshOf) -> None:
     assert not_to_merge(moves, even) == []
 
 
+def test_what_outer_cuts_leave_is_what_is_cut(mesh_of: MeshOf) -> None:
+    """2 and 2 cut 14 rows otherwise than 4 does, but not the 7 that a first cut leaves of them."""
+    moves = [(2, S(0), R), (1, S(0), R)]
+    after_a_cut = spec_of(mesh_of(2, 2, 2), (14,), [S(0), S(0), S(0)])
+    assert not_to_merge(moves, after_a_cut) == []
+    assert not_to_merge(moves, spec_of(mesh_of(2, 2, 2), (14,), [R, S(0), S(0)])) == [range(2)]
+
+
 def test_strided_shards_are_gathered_one_by_one(mesh_of: MeshOf) -> None:
     moves = [(1, SS(0, 3), R), (0, SS(0, 3), R)]
     spec = spec_of(mesh_of(2, 2), (24,), [SS(0, 3), SS(0, 3)])

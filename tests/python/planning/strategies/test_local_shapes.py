@@ -39,6 +39,8 @@ def by_torch(shape: Any, mesh_shape: Any, layout: Any) -> tuple[int, ...]:
         ((R, _StridedShard(0, split_factor=3)), 4, 2),
         ((R, _StridedShard(0, split_factor=2)), 10, 4),
         ((S(0), _StridedShard(0, split_factor=2)), 0, 0),
+        # Of 7 in pieces of 3, 3 and 1, a rank has 1 of each.
+        ((R, _StridedShard(0, split_factor=3)), 7, 3),
     ],
     ids=str,
 )
