@@ -95,7 +95,8 @@ def _unscaled(v: Values) -> Iterator[Arguments]:
 def _directions(v: Values) -> torch.Tensor:
     dims, _ = _SOBOL
     state = torch.zeros(_SOBOL, dtype=torch.int64)
-    return torch._sobol_engine_initialize_state_(state, dims)
+    made: torch.Tensor = torch.ops.aten._sobol_engine_initialize_state_(state, dims)
+    return made
 
 
 def _histogram(v: Values) -> Iterator[Arguments]:
