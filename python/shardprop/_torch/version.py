@@ -7,7 +7,8 @@ and the file of its theme, ``compiling.py``, calls that and knows no version.
 
 To adapt a function that was renamed:
 
-1. Find where it is named: each private name of torch stands in one file of ``_torch/``.
+1. Find where it is named: private names of torch stand in ``_torch/`` only, most of them in
+   one file.
 2. Add a function or constant here that picks the name which the installed torch has, by `hasattr`
    on torch or by `IS_215_OR_LATER`, and say in its docstring which version changed what.
 3. Have the file of the theme use it. Its own functions keep their names and signatures, so nothing

@@ -1,6 +1,6 @@
 """What the price of a plan depends on, as a value: lines over wire bytes, and the memory.
 
-A topology (see topology.py) becomes one of these for each mesh.
+A topology (see topology/topology.py) becomes one of these for each mesh.
 """
 
 from __future__ import annotations

@@ -122,13 +122,13 @@ class TorchPolicy:
         return Chosen(answer(prepared), prepared, None)
 
     def install(self) -> None:
-        """Put prices and plans in the place of torch's; torch carries them out."""
+        """Put prices and plans in the place of torch's."""
         install_carrier(self, self._recorder)
         _torch.install_cost(self.cost, self.communication)
         self.install_plans()
 
     def steps(self, src: DTensorSpec, dst: DTensorSpec) -> None:
-        """None: torch's plan is carried out."""
+        """None: the plan is torch's, and its own code or the executor carries it out."""
 
     def clear(self) -> None:
         """Forget plans and decisions."""

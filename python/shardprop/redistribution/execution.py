@@ -1,4 +1,5 @@
-"""A plan carried out: its steps one after the other, by torch's own collectives."""
+"""A plan of our own carried out: its steps one after the other, by torch's own collectives. (Plans
+of torch's: executor.py.)"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Our own rules by op, for what torch leaves to full-mesh strategies: one module per family."""
+"""Our own rules by op, for what torch leaves to full-mesh strategies, and for rows of its own that
+are wrong: one module per family."""
 
 from __future__ import annotations
 
@@ -62,9 +63,10 @@ _RULES: dict[OpOverload, FollowRule | RowRule] = {
 
 
 def own_rule(op: OpOverload) -> FollowRule | RowRule | None:
-    """Our rule for an op that torch decides by a full-mesh strategy of its own.
+    """Our rule for an op that torch decides by a full-mesh strategy of its own, or by rows with a
+    fault.
 
-    It stands in for that strategy only: what a program registers in its place is asked instead.
+    It stands in for these only: what a program registers in their place is asked instead.
     """
     return _RULES.get(op)
 
