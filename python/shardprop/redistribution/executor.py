@@ -1,4 +1,4 @@
-"""Redistributions carried out by moves that were made before.
+"""Redistributions by torch's plans, carried out by moves that were made before.
 
 What stands in the place of torch's code here leaves to it what somebody looks at, what is
 asynchronous, and what no move was made of.
