@@ -17,7 +17,7 @@ import torch
 
 from .ops import function_schema
 from .propagation import propagator
-from .registries import came_with_torch, ops_with_a_rule
+from .registries import came_with_torch, ops_with_a_rule, put_back
 from .types import OpOverload, RuntimeSchemaInfo
 
 __all__ = [
@@ -90,15 +90,9 @@ def restore_cache_keys() -> None:
 
 
 def _put_back(op: OpOverload) -> None:
-    if op not in _notes:
-        return
-    table, _, before, now = _notes[op]
-    if table.get(op) is not now:
-        return
-    if before is None:
-        del table[op]
-    else:
-        table[op] = before
+    if op in _notes:
+        table, _, before, now = _notes[op]
+        put_back(table, op, now, before)
 
 
 def _complete(op: OpOverload) -> None:

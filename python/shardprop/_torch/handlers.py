@@ -11,6 +11,7 @@ from torch.distributed.tensor import _dispatch, _tp_conv
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
 from .placements import is_shard
+from .registries import put_back
 from .types import DTensor, OpOverload, Placement, Replicate
 
 aten = torch.ops.aten
@@ -174,11 +175,5 @@ def put_handlers_right(
 
 def put_handlers_back() -> None:
     """Undo `put_handlers_right`."""
-    handlers = _handlers()
     for op, (torchs, ours) in _REPLACED.items():
-        if handlers.get(op) is not ours:
-            continue
-        if torchs is None:
-            del handlers[op]
-        else:
-            handlers[op] = torchs
+        put_back(_handlers(), op, ours, torchs)

@@ -73,10 +73,21 @@ def set_registry_entries(op: OpOverload, entries: RegistryEntries) -> None:
     """
     changes = [*zip(_single_dim_tables(), entries, strict=True)]
     for table, entry in changes if entries.single_dim is None else reversed(changes):
-        if entry is None:
-            table.pop(op, None)
-        else:
-            table[op] = entry
+        _set_entry(table, op, entry)
+
+
+def put_back(table: dict[OpOverload, Any], op: OpOverload, ours: object, before: object) -> None:
+    """Have a table of torch's hold what it held before (None: nothing), if what it holds is still
+    `ours`."""
+    if table.get(op) is ours:
+        _set_entry(table, op, before)
+
+
+def _set_entry(table: dict[OpOverload, Any], op: OpOverload, entry: object) -> None:
+    if entry is None:
+        table.pop(op, None)
+    else:
+        table[op] = entry
 
 
 def _single_dim_tables() -> tuple[dict[OpOverload, Any], ...]:

@@ -66,11 +66,8 @@ def _solves_vectors(op: OpOverload, matrix: tuple[int, ...], side: tuple[int, ..
 def _keeps(row: Sequence[Any], call: RowCall) -> bool:
     """Is each operand cut along the dim that the output is cut along, and has all of that, as the
     others have; or, of a triangular matrix, none of it?"""
-    given = [arg for arg in call.args if isinstance(arg, TensorMeta)]
-    outs = sum(isinstance(value, TensorMeta) for value in call.kwargs.values())
-    outputs = len(row) - len(given) - outs
-    cells = row[outputs : outputs + len(given)]
-    batches = _batches(call.op, given)
+    cells = call.operands_of(row)
+    batches = _batches(call.op, call.tensors)
     for dim in range(max(map(len, batches))):
         if not shards_dim(row[0], dim):
             continue

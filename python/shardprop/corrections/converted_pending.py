@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .._torch import OpOverload, OpSchema, Partial, TensorMeta
+from .._torch import OpOverload, OpSchema, Partial
 from ..rules.pending_partials import keeps_order, passes_conversion
 from .correction import CallCorrection
 from .operands import argument, operands, pending
@@ -41,8 +41,8 @@ def _dtypes(
 
 
 def _keeps(row: Sequence[Any], call: RowCall) -> bool:
-    given = [arg for arg in call.args if isinstance(arg, TensorMeta)]
-    source, to = _dtypes(call.op, given, call.args[1] if len(call.args) > 1 else None, call.kwargs)
+    second = call.args[1] if len(call.args) > 1 else None
+    source, to = _dtypes(call.op, call.tensors, second, call.kwargs)
     partials = [cell.reduce_op for cell in row if isinstance(cell, Partial)]
     return all(_passes(reduce_op, source, to) for reduce_op in partials)
 

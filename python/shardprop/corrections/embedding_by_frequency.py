@@ -31,8 +31,8 @@ def _concerns(schema: OpSchema) -> bool:
 
 def _keeps(row: Sequence[Any], call: RowCall) -> bool:
     """Each rank has to count all indices."""
-    _, grad, indices = row
-    last = len(call.args[0].shape) - 1
+    grad, indices = call.operands_of(row)
+    last = len(call.tensors[0].shape) - 1
     return bool(indices.is_replicate()) and not any(shards_dim(grad, dim) for dim in range(last))
 
 

@@ -23,8 +23,8 @@ def _concerns(schema: OpSchema) -> bool:
     return passes and is_pending(schema, "max", "min")
 
 
-def _keeps(row: Sequence[Any], _: RowCall) -> bool:
-    operand = row[1]
+def _keeps(row: Sequence[Any], call: RowCall) -> bool:
+    operand, *_ = call.operands_of(row)
     return not (isinstance(operand, Partial) and operand.reduce_op in ("max", "min"))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from .._torch import OpOverload, OpSchema
+from .._torch import OpOverload, OpSchema, TensorMeta
 from ..model.question import OutputMeta, Question
 from .rule import Rows, RowsRule, RuleFacts
 
@@ -18,6 +18,23 @@ class RowCall(NamedTuple):
     op: OpOverload
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+
+    @property
+    def tensors(self) -> list[TensorMeta]:
+        """Those given by position."""
+        return _tensors(self.args)
+
+    def operands_of(self, row: Sequence[Any]) -> Sequence[Any]:
+        """The cells of `tensors`: a row has outputs before them, and keyword tensors after."""
+        end = len(row) - len(_tensors(self.kwargs.values()))
+        return row[end - len(self.tensors) : end]
+
+
+def _tensors(arguments: Iterable[Any]) -> list[TensorMeta]:
+    """Those among arguments, lists of them included."""
+    # (A TensorMeta is a tuple itself.)
+    lists = (each if type(each) in (list, tuple) else (each,) for each in arguments)
+    return [item for each in lists for item in each if isinstance(item, TensorMeta)]
 
 
 # Does a row hold for a call? Its cells are outputs and operands.
