@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -102,15 +103,17 @@ def _plain_order(
     return tuple((entry.tensor_dim, tuple(entry.mesh_dims)) for entry in order or ())
 
 
-def default_shard_order(placements: Sequence[Placement]) -> tuple[ShardOrderEntry, ...]:
+# Every spec that is made asks; a program has few placements.
+_ORDERS_HELD = 1_024
+
+
+@functools.lru_cache(_ORDERS_HELD)
+def default_shard_order(placements: tuple[Placement, ...]) -> tuple[ShardOrderEntry, ...]:
     """Per tensor dim that is sharded the mesh dims that cut it, from left to right."""
     cuts: dict[int, list[int]] = {}
     for mesh_dim, placement in enumerate(placements):
         if is_shard(placement):
             cuts.setdefault(placement.dim, []).append(mesh_dim)  # type: ignore[attr-defined]
-    if len(cuts) == 1:
-        ((tensor_dim, mesh_dims),) = cuts.items()
-        return (ShardOrderEntry(tensor_dim, tuple(mesh_dims)),)
     return tuple(ShardOrderEntry(dim, tuple(cuts[dim])) for dim in sorted(cuts))
 
 
