@@ -67,6 +67,12 @@ from .flattened import (
     flattened_meshes,
     groups_to_flatten,
 )
+from .from_local import (
+    install_from_local,
+    torch_from_local,
+    uninstall_from_local,
+    wrapped_leaf,
+)
 from .generations import before_clearing, forget_decisions, forget_own_decisions, is_in_op
 from .handlers import (
     ARGMAX_MOVES_NOTHING,
@@ -199,7 +205,7 @@ from .specs import (
     meta_of,
     order_of_strided,
 )
-from .steady import is_plain, nobody_watches
+from .steady import is_own, is_plain, nobody_watches
 from .symbolic import (
     DataDependentError,
     free_symbols,

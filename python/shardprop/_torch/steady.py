@@ -8,7 +8,7 @@ from torch.distributed.tensor import _redistribute
 from . import redistribution
 from .types import PLAIN_TENSORS
 
-__all__ = ["is_plain", "nobody_watches"]
+__all__ = ["is_own", "is_plain", "nobody_watches"]
 
 _transforms = torch._C._functorch.peek_interpreter_stack
 _profiles = torch._C._autograd._profiler_enabled
@@ -30,4 +30,9 @@ def nobody_watches() -> bool:
 
 def is_plain(local: torch.Tensor) -> bool:
     """Is it a tensor of torch's own, without a gradient of its own?"""
-    return type(local) in PLAIN_TENSORS and not local.requires_grad
+    return is_own(local) and not local.requires_grad
+
+
+def is_own(local: torch.Tensor) -> bool:
+    """Is it of a class of torch's own, which holds its elements itself?"""
+    return type(local) in PLAIN_TENSORS

@@ -15,6 +15,7 @@ from .. import _core, _torch
 from .._torch import DeviceMesh, DTensor, DTensorSpec, Placement, Replicate, is_partial
 from .moves import Move, Moves
 from .torch_plans import TorchPlanner
+from .wrapping import Wrapper
 
 __all__ = ["Executor", "uninstall"]
 
@@ -31,6 +32,7 @@ class Executor:
         self._planner = planner
         self._note = note
         self._moves = Moves(self._compiled)
+        self._wrapper = Wrapper()
 
     def _compiled(self, source: DTensorSpec, target: DTensorSpec) -> Move | None:
         if not _torch.is_redistributed_here(source, target) or not _torch.has_default_order(source):
@@ -139,8 +141,10 @@ class Executor:
     def install(self) -> None:
         """Put these functions in the place of torch's, where nobody else's are."""
         self._moves.clear()
+        self._wrapper.clear()
         if _torch.is_redistribute_torchs():
             _torch.install_redistribute(self.redistribute_local_tensor)
+        _torch.install_from_local(self._wrapper.from_local)
 
         def redistribute(
             self: DTensor,
@@ -166,6 +170,7 @@ class Executor:
 def uninstall() -> None:
     """Undo `Executor.install`."""
     _torch.uninstall_methods()
+    _torch.uninstall_from_local()
     owner = getattr(_torch.installed_redistribute(), "__self__", None)
     if isinstance(owner, Executor):
         _torch.uninstall_redistribute()

@@ -1,0 +1,104 @@
+"""from_local with a spec that is known gives what torch gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Partial
+
+import shardprop
+
+from ..specs import P, R, S
+
+MeshOf = Callable[..., DeviceMesh]
+
+
+def wrapped_thrice(mesh: DeviceMesh, placements: Any, **options: Any) -> list[DTensor]:
+    """Of three tensors alike."""
+    return [
+        DTensor.from_local(torch.full((4, 6), float(n)), mesh, placements, **options)
+        for n in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("placements", "options"),
+    [
+        ([S(0)], {}),
+        ([S(-1)], {}),
+        ((R,), {}),
+        ([Partial("max")], {}),
+        ([S(0)], {"shape": torch.Size((7, 6)), "stride": (6, 1)}),
+        ([R], {"run_check": False}),
+        ([S(0)], {"grad_placements": [R]}),
+    ],
+    ids=str,
+)
+def test_the_spec_is_that_of_torch(
+    placements: Any, options: dict[str, Any], mesh_of: MeshOf
+) -> None:
+    expected = wrapped_thrice(mesh_of(2), placements, **options)
+    with shardprop.enabled():
+        made = wrapped_thrice(mesh_of(2), placements, **options)
+    for mine, torchs in zip(made, expected, strict=True):
+        assert mine._spec == torchs._spec
+        assert mine.stride() == torchs.stride()
+        assert torch.equal(mine.to_local(), torchs.to_local())
+    assert made[1]._spec is made[2]._spec  # by what was found out at the first
+
+
+@pytest.mark.parametrize(
+    ("placement", "gradients"), [(S(0), None), (R, None), (P, None), (R, [R]), (P, [P])], ids=str
+)
+def test_the_gradient_is_that_of_torch(placement: Any, gradients: Any, mesh_of: MeshOf) -> None:
+    def gradient_of(leaf: torch.Tensor) -> torch.Tensor | None:
+        options = {} if gradients is None else {"grad_placements": gradients}
+        (DTensor.from_local(leaf, mesh_of(2), [placement], **options) * 3).sum().backward()
+        return leaf.grad
+
+    expected = gradient_of(torch.ones(4, 6, requires_grad=True))
+    with shardprop.enabled():
+        for _ in range(2):
+            found = gradient_of(torch.ones(4, 6, requires_grad=True))
+            assert found is not None and expected is not None
+            assert torch.equal(found, expected)
+
+
+def test_memory_is_shared_and_nothing_is_known_of_another_tensor(mesh_of: MeshOf) -> None:
+    with shardprop.enabled():
+        for shape, dtype in (((4, 6), torch.float32), ((4, 6), torch.int64), ((2, 3), torch.int64)):
+            for _ in range(2):
+                local = torch.zeros(shape, dtype=dtype)
+                made = DTensor.from_local(local, mesh_of(2), [S(0)])
+                assert made.shape == (2 * shape[0], shape[1]) and made.dtype is dtype
+                local += 1
+                assert made.to_local().eq(1).all()
+        transposed = DTensor.from_local(torch.zeros(6, 4).t(), mesh_of(2), [S(0)])
+        assert transposed.stride() == (1, 8)
+
+
+def test_meshes_are_not_mixed_up(mesh_of: MeshOf) -> None:
+    local = torch.zeros(4, 6)
+    with shardprop.enabled():
+        for mesh in (mesh_of(2), mesh_of(4), mesh_of(2)):
+            made = DTensor.from_local(local, mesh, [S(0)])
+            assert made.device_mesh is mesh and made.shape[0] == 4 * mesh.size()
+
+
+def test_without_the_executor_it_is_torchs(mesh_of: MeshOf) -> None:
+    with shardprop.enabled(executor=False):
+        made = wrapped_thrice(mesh_of(2), [S(0)])
+    assert made[1]._spec is not made[2]._spec
+
+
+def test_errors_are_torchs(mesh_of: MeshOf) -> None:
+    with shardprop.enabled():
+        for _ in range(2):
+            with pytest.raises(ValueError, match=r"[Mm]ixed"):
+                DTensor.from_local(torch.ones(4), mesh_of(2, 2), [P, Partial("max")])
+            with pytest.raises(RuntimeError, match="shape"):
+                DTensor.from_local(torch.ones(4), mesh_of(2), [S(0)], shape=torch.Size((8,)))
