@@ -80,7 +80,7 @@ from .handlers import (
     MEANT,
     RESHAPED_IN_PLACE,
 )
-from .local_steps import LocalStep, local_steps
+from .local_steps import LocalStep, local_step, local_steps
 from .mesh import (
     coordinate_in,
     coordinate_on,

@@ -1,4 +1,4 @@
-"""The steps of a plan of torch's, each made once into a function of what this rank holds.
+"""The steps of a plan, each made once into a function of what this rank holds.
 
 A function does what torch's `redistribute_local_tensor` does in its place, to the same bits: the
 same collective on the same group, waited for, without torch's wrappers around a result that is
@@ -18,7 +18,7 @@ from .collectives import all_to_all, chunk, reduce_scatter, waited
 from .mesh import coordinate_on
 from .types import DeviceMesh, DTensorSpec, Partial, Placement, Replicate, Shard
 
-__all__ = ["LocalStep", "local_steps"]
+__all__ = ["LocalStep", "local_step", "local_steps"]
 
 LocalStep = Callable[[torch.Tensor], torch.Tensor]
 # Of the placements before and after, the mesh, the mesh dim, and the shape that this mesh dim cuts.
@@ -47,13 +47,21 @@ def local_steps(
         before, after = info.src_dst_placements
         if before == after or mesh.size(info.mesh_dim) == 1:
             continue
-        make = _KINDS.get((type(before), type(after)))
-        if make is None:
+        shape = [int(n) for n in info.logical_shape]
+        step = local_step(before, after, mesh, info.mesh_dim, shape)
+        if step is None:
             return None
-        step = make(before, after, mesh, info.mesh_dim, [int(n) for n in info.logical_shape])
         scale = getattr(info, "avg_scale", None)
         steps.append(step if scale is None else _divided(step, scale))
     return tuple(steps)
+
+
+def local_step(
+    before: Placement, after: Placement, mesh: DeviceMesh, mesh_dim: int, shape: list[int]
+) -> LocalStep | None:
+    """A step on one mesh dim, which cuts a tensor of `shape`; None where it is of another kind."""
+    make = _KINDS.get((type(before), type(after)))
+    return None if make is None else make(before, after, mesh, mesh_dim, shape)
 
 
 def _group_of(mesh: DeviceMesh, mesh_dim: int) -> str:

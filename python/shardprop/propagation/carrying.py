@@ -20,7 +20,7 @@ from ..support.stats import Recorder
 if TYPE_CHECKING:
     from .policy import Policy
 
-__all__ = ["install_carrier", "install_prices"]
+__all__ = ["decides_for_thread", "install_carrier", "install_prices"]
 
 
 def install_prices(policy: Policy, recorder: Recorder) -> None:
@@ -65,6 +65,11 @@ def install_carrier(
             return None
 
     _torch.install_redistribute(redistribute_with(plan_of, between_ops))
+
+
+def decides_for_thread(policy: Policy, recorder: Recorder) -> bool:
+    """Is what this thread does decided by `policy`, which is installed?"""
+    return _policy_of_thread(policy, recorder) is policy
 
 
 def _policy_of_thread(installed: Policy, recorder: Recorder) -> Policy | None:

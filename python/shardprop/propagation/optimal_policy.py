@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
@@ -11,10 +12,11 @@ from ..errors import ShardpropError
 from ..model.plan_steps import Step
 from ..model.question import Choice, Question
 from ..redistribution.errors import why_no_plan, why_no_strategy
+from ..redistribution.executor import Executor
 from ..redistribution.optimal_planner import ExactPlanner, PlanPrice
 from ..rules.rule import RowsRule
 from ..support.stats import Recorder
-from .carrying import install_carrier, install_prices
+from .carrying import decides_for_thread, install_carrier, install_prices
 from .core_call import Prepared, prepare
 from .output_prices import NotReached, choose_cheapest
 from .policy import Chosen, TorchPolicy
@@ -47,6 +49,12 @@ class OptimalPolicy:
         self._otherwise = otherwise
         self._recorder = recorder
         self._strict = strict
+        self.executor = Executor(
+            planner,
+            recorder.plan_corrected,
+            functools.partial(decides_for_thread, self, recorder),
+            planner.forget_outdated_decisions,
+        )
 
     def strictly(self) -> OptimalPolicy:
         """The same, with errors where torch would decide."""

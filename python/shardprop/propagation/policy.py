@@ -11,6 +11,7 @@ from .. import _torch
 from .._torch import DTensorSpec
 from ..model.plan_steps import Step
 from ..model.question import Choice, Question
+from ..redistribution.executor import Executor
 from ..redistribution.torch_plans import TorchPlanner
 from ..rules.rule import RowsRule
 from ..support.stats import Recorder
@@ -54,6 +55,10 @@ class Policy(Protocol):
     @property
     def corrects(self) -> bool:
         """Are torch's faults put right?"""
+
+    @property
+    def executor(self) -> Executor:
+        """Carries out redistributions that were carried out before."""
 
     def strictly(self) -> Policy:
         """The same, with errors where it would leave an answer to another policy."""
@@ -101,6 +106,7 @@ class TorchPolicy:
         self._planner = planner
         self._recorder = recorder
         self._cache = DecisionCache()
+        self.executor = Executor(planner, recorder.plan_corrected)
         self.choose = self._cache.choose
         self.choose_at_its_price = functools.partial(self._cache.choose, at_its_price=True)
         self.cost = planner.cost

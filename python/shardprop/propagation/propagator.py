@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from .. import _torch, metadata
 from .._torch import DTensorSpec, OpSchema, OutputSharding, has_strided
 from ..errors import ShardpropError
-from ..redistribution.executor import Executor
 from ..redistribution.executor import uninstall as uninstall_executor
 from ..redistribution.torch_plans import TorchPlanner
 from ..rules.families.views import forget_dim_maps
@@ -55,7 +54,6 @@ __all__ = [
 _recorder = Recorder()
 # With torch's faults put right, and without.
 _planners = {yes: TorchPlanner(_recorder, corrects=yes) for yes in (True, False)}
-_executors = {yes: Executor(_planners[yes], _recorder.plan_corrected) for yes in (True, False)}
 _as_torch = {yes: TorchPolicy(_planners[yes], _recorder, corrects=yes) for yes in (True, False)}
 _not_enabled = Terms(_as_torch[True])
 _terms = TermsOfProcess(_recorder, _not_enabled)
@@ -223,8 +221,8 @@ def enable(
         corrections: For ``"torch"``: decide rightly where torch's decision would silently give
             wrong values, and ops that torch refuses where an answer is provably right
             (docs/corrections.md). False: torch bit for bit, its faults and refusals too.
-        executor: For ``"torch"``: carry out redistributions that were carried out before by what
-            was found out then: the same collectives and bits, in less time.
+        executor: Carry out redistributions that were carried out before by what was found out then:
+            the same collectives and bits, in less time.
 
     Raises:
         ShardpropError: an unknown policy or topology, a topology with a fault, or settings of
@@ -247,8 +245,8 @@ def _install(terms: Terms) -> None:
     with _terms.changing():
         uninstall_executor()
         _terms.change_to(terms)
-        if terms.executor and not terms.policy.has_own_plans:
-            _executors[terms.policy.corrects].install()
+        if terms.executor:
+            terms.policy.executor.install()
         if terms.policy.corrects:
             _torch.put_right(_noted, fault_of_handler, _recorder.plan_corrected)
         else:

@@ -15,10 +15,10 @@ from .. import _torch
 from .._torch import DTensorSpec, Placement, Replicate, is_shard, is_strided
 from ..model.plan_steps import Layout
 
-__all__ = ["Move", "cuts_of", "follows_cuts", "layouts_before", "moves_by_cuts"]
+__all__ = ["Change", "cuts_of", "follows_cuts", "layouts_before", "moves_by_cuts"]
 
 # On one mesh dim: the placement before, and after.
-Move = tuple[int, Placement, Placement]
+Change = tuple[int, Placement, Placement]
 
 
 def cuts_of(spec: DTensorSpec) -> Layout:
@@ -34,7 +34,7 @@ def cuts_of(spec: DTensorSpec) -> Layout:
     return Layout(tuple(placements), tuple((dim, made) for dim, made in cuts if made))
 
 
-def follows_cuts(moves: Iterable[Move], src: Layout, dst: Layout, by_graph: bool) -> bool:
+def follows_cuts(moves: Iterable[Change], src: Layout, dst: Layout, by_graph: bool) -> bool:
     """Do torch's moves undo and make cuts in their order, and so lead from `src` to `dst`?
 
     Args:
@@ -60,10 +60,10 @@ def follows_cuts(moves: Iterable[Move], src: Layout, dst: Layout, by_graph: bool
     )
 
 
-def moves_by_cuts(src: Layout, dst: Layout) -> list[Move]:
+def moves_by_cuts(src: Layout, dst: Layout) -> list[Change]:
     """Moves that undo the cuts of `src` which `dst` does not make, from the last one, and then make
     those of `dst`."""
-    moves: list[Move] = []
+    moves: list[Change] = []
     at = list(src.placements)
 
     def move(mesh_dim: int, after: Placement) -> None:
@@ -86,7 +86,7 @@ def moves_by_cuts(src: Layout, dst: Layout) -> list[Move]:
     return moves
 
 
-def layouts_before(moves: Sequence[Move], src: Layout) -> list[Layout]:
+def layouts_before(moves: Sequence[Change], src: Layout) -> list[Layout]:
     """The layout that each move starts from."""
     layouts = [src]
     for mesh_dim, _, after in moves[:-1]:

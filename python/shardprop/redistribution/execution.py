@@ -1,5 +1,5 @@
-"""A plan of our own carried out: its steps one after the other, by torch's own collectives. (Plans
-of torch's: executor.py.)"""
+"""A plan of our own carried out, step after step, by torch's own collectives; or made into
+functions, which executor.py calls whenever the plan is met again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import ShardpropError
 from ..model.plan_steps import Layout, Step
 from .permutation import destinations
 
-__all__ = ["local_shape", "run"]
+__all__ = ["compiled", "local_shape", "run"]
 
 
 def run(
@@ -46,15 +46,30 @@ def run(
         Exception: what torch's collectives raise.
     """
     for step in steps:
-        move = _MOVES.get(step.kind)
-        if move is None:
-            raise ShardpropError(
-                f"Expected a step of a kind in {', '.join(_MOVES)}, got {step.kind!r}."
-            )
-        local = move(local, _site(step, mesh, shape))
+        local = _move_of(step)(local, _site(step, mesh, shape))
         if not async_op:
             local = _torch.waited(local)
     return local
+
+
+def compiled(
+    steps: Sequence[Step], mesh: DeviceMesh, shape: Sequence[int]
+) -> tuple[_torch.LocalStep, ...]:
+    """The steps, each made into a function of what this rank holds, which gives the bits of `run`.
+
+    For plain tensors, where no mode of torch's looks on. Arguments and errors are those of `run`.
+    """
+    return tuple(_compiled(_site(step, mesh, shape)) for step in steps)
+
+
+def _compiled(at: _Site) -> _torch.LocalStep:
+    kind, move = at.step.kind, _move_of(at.step)
+    if kind in _AS_TORCHS:
+        src, scale = _merged(at) if kind in _REDUCING else (at.src, 1)
+        step = _torch.local_step(src, at.dst, at.mesh, at.mesh_dim, at.logical_shape())
+        if step is not None:
+            return step if scale == 1 else lambda local: _divided(step(local), scale)
+    return lambda local: _torch.waited(move(local, at))
 
 
 @dataclass(frozen=True)
@@ -124,6 +139,15 @@ def _site(step: Step, mesh: DeviceMesh, shape: Sequence[int]) -> _Site:
     if flattened is None:
         raise ShardpropError(_no_flattened_mesh(step, mesh))
     return _Site(step, mesh, shape, flattened, 0)
+
+
+def _move_of(step: Step) -> Callable[[torch.Tensor, _Site], torch.Tensor]:
+    move = _MOVES.get(step.kind)
+    if move is None:
+        raise ShardpropError(
+            f"Expected a step of a kind in {', '.join(_MOVES)}, got {step.kind!r}."
+        )
+    return move
 
 
 def _no_flattened_mesh(step: Step, mesh: DeviceMesh) -> str:
@@ -220,6 +244,9 @@ def _counts(elements: int, coordinate: int, table: Sequence[int]) -> list[int]:
     return sent + [elements if receiver == coordinate else 0 for receiver in table]
 
 
+_REDUCING = ("all_reduce", "reduce_scatter")
+# Those that a plan of torch's has, too.
+_AS_TORCHS = (*_REDUCING, "all_gather", "all_to_all", "chunk")
 _MOVES: Mapping[str, Callable[[torch.Tensor, _Site], torch.Tensor]] = {
     "all_gather": _all_gather,
     "all_reduce": _all_reduce,

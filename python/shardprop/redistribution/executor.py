@@ -1,36 +1,55 @@
-"""Redistributions by torch's plans, carried out by moves that were made before.
+"""Redistributions carried out by moves that were made before.
 
-What stands in the place of torch's code here leaves to it what somebody looks at, what is
-asynchronous, and what no move was made of.
+What stands in the place of torch's code here leaves what somebody looks at, what is asynchronous,
+and what no move was made of to what stood there: torch's code, or that of plans of our own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
-from .. import _core, _torch
+from .. import _torch
 from .._torch import DeviceMesh, DTensor, DTensorSpec, Placement, Replicate, is_partial
 from .moves import Move, Moves
-from .torch_plans import TorchPlanner
 from .wrapping import Wrapper
 
 __all__ = ["Executor", "uninstall"]
+
+
+class Planner(Protocol):
+    """Whose plans are carried out."""
+
+    def move(self, src: DTensorSpec, dst: DTensorSpec) -> Move | None:
+        """The plan, made into functions; None where it is not to be carried out so."""
 
 
 class Executor:
     """Carries out redistributions by the plans of a planner.
 
     Args:
-        planner: torch's plans.
+        planner: The plans.
         note: Told of the fault, by name, where a plan puts one of torch's right.
+        decides: Were the redistributions that this thread's op needs decided with these plans?
+            Else they go to what stood there before.
+        between_ops: Called where the program itself redistributes, after planning: then torch's
+            dispatcher is not within an op.
     """
 
-    def __init__(self, planner: TorchPlanner, note: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        planner: Planner,
+        note: Callable[[str], None],
+        decides: Callable[[], bool] | None = None,
+        between_ops: Callable[[], None] | None = None,
+    ) -> None:
         self._planner = planner
         self._note = note
+        self._decides = decides
+        self._between_ops = between_ops
+        self._otherwise = _torch.torch_redistribute
         self._moves = Moves(self._compiled)
         self._wrapper = Wrapper()
 
@@ -39,12 +58,7 @@ class Executor:
             return None
         if _torch.has_strided(source.placements) or _torch.has_strided(target.placements):
             return None
-        try:
-            infos, correction = self._planner.plan_to_compile(source, target)
-        except _core.Unsupported:
-            return None
-        steps = _torch.local_steps(infos, source, target)
-        return None if steps is None else Move(source, target, steps, correction)
+        return self._planner.move(source, target)
 
     def carried_out(self, move: Move, local: torch.Tensor) -> torch.Tensor:
         """What this rank holds after a move."""
@@ -67,11 +81,12 @@ class Executor:
             and _torch.is_plain(local_tensor)
             and _torch.nobody_watches()
             and _torch.has_default_order(target_spec)
+            and (self._decides is None or self._decides())
         ):
             move = self._moves.to(current_spec, target_spec.placements)
             if move is not None:
                 return self.carried_out(move, local_tensor)
-        return _torch.torch_redistribute(local_tensor, current_spec, target_spec, **options)
+        return self._otherwise(local_tensor, current_spec, target_spec, **options)
 
     def _moved_to(self, tensor: DTensor, placements: tuple[Placement, ...]) -> DTensor | None:
         """The tensor as a program asks for it, differentiable; None where torch's own code is to
@@ -85,6 +100,8 @@ class Executor:
         if placements == spec.placements:
             return None if has_gradient else _torch.wrapped(local, spec)
         move = self._moves.asked(spec, placements)
+        if self._between_ops is not None:
+            self._between_ops()
         if move is None:
             return None
         if has_gradient:
@@ -142,7 +159,9 @@ class Executor:
         """Put these functions in the place of torch's, where nobody else's are."""
         self._moves.clear()
         self._wrapper.clear()
-        if _torch.is_redistribute_torchs():
+        # Where threads are under other terms, what asks them stays, and is asked each time.
+        if self._decides is not None or _torch.is_redistribute_torchs():
+            self._otherwise = _torch.installed_redistribute()
             _torch.install_redistribute(self.redistribute_local_tensor)
         _torch.install_from_local(self._wrapper.from_local)
 
@@ -173,7 +192,7 @@ def uninstall() -> None:
     _torch.uninstall_from_local()
     owner = getattr(_torch.installed_redistribute(), "__self__", None)
     if isinstance(owner, Executor):
-        _torch.uninstall_redistribute()
+        _torch.install_redistribute(owner._otherwise)
 
 
 class Redistribute(torch.autograd.Function):

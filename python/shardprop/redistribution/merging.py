@@ -8,12 +8,12 @@ from math import prod
 from .. import _torch
 from .._torch import DTensorSpec, Placement, Replicate, Shard, is_shard, is_strided
 from ..model.plan_steps import Layout
-from .cut_order import Move, cuts_of, layouts_before
+from .cut_order import Change, cuts_of, layouts_before
 
 __all__ = ["not_to_merge"]
 
 
-def not_to_merge(moves: Sequence[Move], spec: DTensorSpec) -> list[range]:
+def not_to_merge(moves: Sequence[Change], spec: DTensorSpec) -> list[range]:
     """Runs of gathers of one tensor dim that leave wrong data if they are one gather.
 
     torch cuts a dim of 13 by 2 and then by 3 into 3, 3, 1, 2, 2 and 2, and by 6 into 3, 3, 3, 3, 1
@@ -33,7 +33,7 @@ def not_to_merge(moves: Sequence[Move], spec: DTensorSpec) -> list[range]:
     return [run for run in runs if _is_uneven(run, moves, layouts[run.start], spec)]
 
 
-def _runs(moves: Sequence[Move]) -> Iterator[range]:
+def _runs(moves: Sequence[Change]) -> Iterator[range]:
     """Gathers that torch would merge: they follow each other, from equal placements, and from the
     last mesh dim to the first."""
     start = 0
@@ -54,7 +54,7 @@ def _may_be_uneven(placement: Placement, spec: DTensorSpec) -> bool:
     return is_strided(placement) or spec.shape[placement.dim] % spec.mesh.size() != 0  # type: ignore[attr-defined]
 
 
-def _is_uneven(run: range, moves: Sequence[Move], layout: Layout, spec: DTensorSpec) -> bool:
+def _is_uneven(run: range, moves: Sequence[Change], layout: Layout, spec: DTensorSpec) -> bool:
     placement = moves[run.start][1]
     if is_strided(placement):
         return True  # torch has no gather of strided shards on a flattened mesh

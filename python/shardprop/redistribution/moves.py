@@ -34,7 +34,7 @@ class Move:
         source: DTensorSpec,
         target: DTensorSpec,
         steps: tuple[_torch.LocalStep, ...],
-        correction: str | None,
+        correction: str | None = None,
     ) -> None:
         self.source, self.target, self.steps = source, target, steps
         self.correction = correction

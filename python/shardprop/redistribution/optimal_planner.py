@@ -14,7 +14,9 @@ from ..cost.topology import CostSource
 from ..errors import ShardpropError
 from ..model.plan_steps import Layout, Step
 from ..support.cache import BoundedMap
+from .execution import compiled
 from .mesh_cost_models import MeshModels
+from .moves import Move
 
 __all__ = ["ExactPlanner", "PlanPrice"]
 
@@ -110,6 +112,19 @@ class ExactPlanner:
         if source and target:
             self._plans.put(key, (model, plan))
         return plan
+
+    def move(self, src: DTensorSpec, dst: DTensorSpec) -> Move | None:
+        """The cheapest plan as functions of the local tensor; None where there is none, or the core
+        does not model the specs.
+
+        Raises:
+            ShardpropError: the topology does not fit the mesh.
+        """
+        try:
+            steps = self.steps(src, dst)
+        except _core.Unsupported:
+            return None
+        return None if steps is None else Move(src, dst, compiled(steps, src.mesh, src.shape))
 
     def price(self, src: DTensorSpec, dst: DTensorSpec) -> PlanPrice:
         """What the cheapest plan costs.

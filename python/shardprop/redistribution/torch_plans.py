@@ -29,9 +29,10 @@ from ..model.mesh import core_mesh
 from ..model.symbolic_guards import symbolic_cost
 from ..support.cache import BoundedMap
 from ..support.stats import Recorder
-from .cut_order import Move, cuts_of, follows_cuts, layouts_before, moves_by_cuts
+from .cut_order import Change, cuts_of, follows_cuts, layouts_before, moves_by_cuts
 from .execution import local_shape
 from .merging import not_to_merge
+from .moves import Move
 
 __all__ = ["TorchPlan", "TorchPlanner", "TorchStep"]
 
@@ -232,18 +233,19 @@ class TorchPlanner:
                 self._corrected.put(key, planned)
         return planned
 
-    def plan_to_compile(self, src: DTensorSpec, dst: DTensorSpec) -> tuple[list[Any], str | None]:
-        """The steps as torch has them, before it merges some, and the name of the fault of its own
-        plan that they put right; counted nowhere.
-
-        Raises:
-            _core.Unsupported: torch's own planner is to say.
-        """
+    def move(self, src: DTensorSpec, dst: DTensorSpec) -> Move | None:
+        """The plan as functions of the local tensor; counted nowhere. None: torch's own code."""
         mesh = core_mesh(src.mesh)
         force = _torch.forces_graph_plan()
-        planned = self._planned(self._key(mesh, None, src, dst, force), mesh, None, src, dst, force)
-        fault = planned.correction
-        return planned.infos, None if fault is None else fault.name
+        key = self._key(mesh, None, src, dst, force)
+        try:
+            infos, fault = self._planned(key, mesh, None, src, dst, force)
+        except _core.Unsupported:
+            return None
+        steps = _torch.local_steps(infos, src, dst)
+        if steps is None:
+            return None
+        return Move(src, dst, steps, None if fault is None else fault.name)
 
     def _put_right(
         self, infos: list[Any], by_graph: bool, src: DTensorSpec, dst: DTensorSpec
@@ -330,7 +332,7 @@ def _infos_of_ranks(steps: Sequence[tuple[Any, ...]], ranks: _Coordinates) -> li
     ]
 
 
-def _moves(infos: Sequence[Any]) -> list[Move]:
+def _moves(infos: Sequence[Any]) -> list[Change]:
     return [(info.mesh_dim, *info.src_dst_placements) for info in infos]
 
 

@@ -17,7 +17,7 @@ class Wrapper:
     """Stands in for what ``DTensor.from_local`` makes tensors by."""
 
     def __init__(self) -> None:
-        # With each its mesh, which keeps the number in its key from becoming another's.
+        # With each its mesh, whose number in the key is no other's while the mesh is held.
         self._specs: BoundedMap[tuple[DeviceMesh, DTensorSpec]] = BoundedMap(
             "specs of local tensors", _SPECS_HELD
         )
@@ -43,7 +43,7 @@ class Wrapper:
         sizes = (None if each is None else tuple(each) for each in (shape, stride))
         key = id(mesh), placements, local.shape, local.stride(), local.dtype, *sizes
         found = self._specs.get(key)
-        if found is None or found[0] is not mesh:
+        if found is None:
             made = _torch.torch_from_local(*given)
             if _torch.local_of(made).shape == local.shape:  # else this rank has no part in it
                 self._specs.put(key, (mesh, _torch.spec_of(made)))

@@ -1,4 +1,4 @@
-"""Redistributions by torch alone and by the executor, on one rank of real processes."""
+"""Redistributions without the executor and with it, on one rank of real processes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import itertools
 import random
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -96,7 +97,9 @@ def _outcome(move: _Move, way: str) -> tuple[Any, ...]:
     return local.tolist(), local.stride(), local.dtype, *seen
 
 
-def compared_moves(sizes: tuple[int, ...], count: int, seed: int) -> tuple[int, int, list[str]]:
+def compared_moves(
+    sizes: tuple[int, ...], count: int, seed: int, policy: str
+) -> tuple[int, int, list[str]]:
     """How many moves were compared, how many of them the executor had made before, and those on
     which the two differ."""
     differ: list[str] = []
@@ -104,9 +107,9 @@ def compared_moves(sizes: tuple[int, ...], count: int, seed: int) -> tuple[int, 
     runs = _counted_runs()
     for move in _drawn(sizes, count, seed):
         for way in ("asked", "inside", "full"):
-            shardprop.disable()
-            alone = _outcome(move, way)
-            with shardprop.enabled(corrections=False):
+            with _under(policy, with_executor=False):
+                alone = _outcome(move, way)
+            with _under(policy):
                 first = _outcome(move, way)
                 before = runs.count
                 again = _outcome(move, way)
@@ -116,6 +119,13 @@ def compared_moves(sizes: tuple[int, ...], count: int, seed: int) -> tuple[int, 
                 differ.append(f"{way} {move}: {alone} {first} {again}")
     runs.stop()
     return compared, by_executor, differ
+
+
+def _under(policy: str, with_executor: bool = True) -> AbstractContextManager[None]:
+    """Policy ``torch`` without the executor is torch alone."""
+    if policy == "optimal":
+        return shardprop.enabled(policy=policy, topology="cpu-gloo", executor=with_executor)
+    return shardprop.enabled(corrections=False) if with_executor else nullcontext()
 
 
 class _counted_runs:
@@ -133,16 +143,15 @@ class _counted_runs:
         Move.run = self._theirs  # type: ignore[method-assign]
 
 
-def gradients_alike(sizes: tuple[int, ...]) -> list[str]:
+def gradients_alike(sizes: tuple[int, ...], policy: str) -> list[str]:
     """Moves whose gradients, of first and of second order, are other ones with the executor."""
     differ = []
     kinds = [R, S(0), S(1), Partial()]
     for source, target in itertools.product(kinds, kinds[:3]):
         found = []
         for is_on in (False, True, True):
-            shardprop.enable() if is_on else shardprop.disable()
-            found.append(_gradients(source, target, sizes))
-        shardprop.disable()
+            with _under(policy, is_on):
+                found.append(_gradients(source, target, sizes))
         if not found[0] == found[1] == found[2]:
             differ.append(f"{source} -> {target} on {sizes}: {found}")
     return differ
@@ -169,13 +178,13 @@ def _cuts(placement: Placement, dim: int, sizes: tuple[int, ...]) -> int:
     return torch.Size(sizes).numel() if placement == S(dim) else 1
 
 
-def grouped_otherwise() -> list[bool]:
+def grouped_otherwise(policy: str) -> list[bool]:
     """A mesh that is flattened after a move was made, process groups that are made anew, and a mesh
     of the same shape with other ranks: is each move right?"""
     world = dist.get_world_size()
     right = []
     whole = torch.arange(32.0).reshape(8, 4)
-    with shardprop.enabled():
+    with _under(policy):
         ranks = torch.arange(world).reshape(2, 2)
         for order in (ranks, ranks.t()):
             mesh = DeviceMesh("cpu", order.contiguous(), mesh_dim_names=("a", "b"))

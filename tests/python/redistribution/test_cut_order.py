@@ -10,7 +10,7 @@ from torch.distributed.tensor import Placement
 
 from shardprop.model.plan_steps import Layout
 from shardprop.redistribution.cut_order import (
-    Move,
+    Change,
     cuts_of,
     follows_cuts,
     layouts_before,
@@ -57,7 +57,7 @@ def test_a_mesh_dim_of_one_rank_cuts_nothing(mesh_of: MeshOf) -> None:
     ],
 )
 def test_cuts_are_undone_from_the_last(
-    moves: Sequence[Move], follows: bool, mesh_of: MeshOf
+    moves: Sequence[Change], follows: bool, mesh_of: MeshOf
 ) -> None:
     mesh = mesh_of(2, 2)
     src, dst = layout(mesh, S(0), S(0)), layout(mesh, R, R)
@@ -100,7 +100,7 @@ def test_the_last_cuts_have_to_be_those_of_the_target(mesh_of: MeshOf) -> None:
 def test_moves_by_cuts(
     src: Sequence[Placement],
     dst: Sequence[Placement],
-    moves: Sequence[Move],
+    moves: Sequence[Change],
     mesh_of: MeshOf,
 ) -> None:
     mesh = mesh_of(2, 2)

@@ -19,18 +19,21 @@ def ranks() -> Iterator[Processes]:
     processes.close()
 
 
+@pytest.mark.parametrize("policy", ["torch", "optimal"])
 @pytest.mark.parametrize("sizes", [(4,), (2, 2)], ids=str)
-def test_moves_are_the_same(ranks: Processes, sizes: tuple[int, ...]) -> None:
-    for compared, by_executor, differ in ranks.call(compared_moves, sizes, 150, 20261125):
+def test_moves_are_the_same(ranks: Processes, sizes: tuple[int, ...], policy: str) -> None:
+    for compared, by_executor, differ in ranks.call(compared_moves, sizes, 150, 20261125, policy):
         assert differ == []
         assert compared > 150
         assert by_executor > compared // 3  # some of the others move nothing
 
 
+@pytest.mark.parametrize("policy", ["torch", "optimal"])
 @pytest.mark.parametrize("sizes", [(4,), (2, 2)], ids=str)
-def test_gradients_are_the_same(ranks: Processes, sizes: tuple[int, ...]) -> None:
-    assert ranks.call(gradients_alike, sizes) == [[]] * 4
+def test_gradients_are_the_same(ranks: Processes, sizes: tuple[int, ...], policy: str) -> None:
+    assert ranks.call(gradients_alike, sizes, policy) == [[]] * 4
 
 
-def test_no_move_outlives_its_groups(ranks: Processes) -> None:
-    assert ranks.call(grouped_otherwise) == [[True] * 8] * 4
+@pytest.mark.parametrize("policy", ["torch", "optimal"])
+def test_no_move_outlives_its_groups(ranks: Processes, policy: str) -> None:
+    assert ranks.call(grouped_otherwise, policy) == [[True] * 8] * 4

@@ -45,7 +45,7 @@ def test_it_goes_with_shardprop_and_when_it_is_not_wanted() -> None:
         assert not are_torchs()
         with shardprop.enabled(executor=False):
             assert are_torchs()
-        with shardprop.enabled(policy="optimal", topology="torch"):
+        with shardprop.enabled(policy="optimal", topology="torch", executor=False):
             assert vars(DTensor)["redistribute"] is _torch.torchs_methods["redistribute"]
         assert not are_torchs()
     assert are_torchs()

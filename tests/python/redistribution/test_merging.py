@@ -8,7 +8,7 @@ import pytest
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement
 
-from shardprop.redistribution.cut_order import Move
+from shardprop.redistribution.cut_order import Change
 from shardprop.redistribution.merging import not_to_merge
 
 from ..specs import SS, P, R, S, spec_of
@@ -46,7 +46,7 @@ def test_sizes_that_do_not_divide(
     ],
 )
 def test_what_torch_does_not_merge_into_a_gather(
-    placements: Sequence[Placement], moves: Sequence[Move], mesh_of: MeshOf
+    placements: Sequence[Placement], moves: Sequence[Change], mesh_of: MeshOf
 ) -> None:
     assert not_to_merge(moves, spec_of(mesh_of(2, 2), (5, 5), placements)) == []
 
