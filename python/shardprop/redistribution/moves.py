@@ -103,7 +103,7 @@ class Moves:
 
     def _from(self, source: DTensorSpec) -> _FromOne:
         entry = self._of_specs.get(id(source))
-        return entry[1] if entry is not None and entry[0] is source else self._met(source)
+        return self._met(source) if entry is None else entry[1]
 
     def _met(self, source: DTensorSpec) -> _FromOne:
         """The moves from a spec that was not met before."""

@@ -66,6 +66,7 @@ class ExactPlanner:
         self.limit_bytes = 0.0 if memory_limit is None else float(memory_limit)
         self._output_weight = output_weight
         self.models = MeshModels(topology, create_groups)
+        # With each its model, which keeps the number from becoming another's.
         self._plans: BoundedMap[tuple[_core.CostModel, list[Step] | None]] = BoundedMap(
             "exact plans", _PLANS_HELD
         )
@@ -104,8 +105,8 @@ class ExactPlanner:
         model = self.models.of(src.mesh)
         source, target = _core.spec_key(src), _core.spec_key(dst)
         key = (id(model), source, target)
-        cached = self._plans.get(key) if source and target else None
-        if cached is not None and cached[0] is model:
+        cached = self._plans.get(key)
+        if cached is not None:
             return cached[1]
         found, steps, _ = _core.exact_plan(model, src, dst, self.limit_bytes)
         plan = steps_of(steps) if found else None

@@ -221,21 +221,21 @@ def _cheapest(
     candidates: Sequence[Candidate], operands: Sequence[DTensorSpec], priced: Sequence[list[float]]
 ) -> int:
     """torch's choice (its _select_min_cost_strategy): a negative cost first, then one that moves
-    nothing (the last of them), then one that is free, then the least."""
+    nothing (the last of them), then the least (the first of them)."""
     totals = [sum(costs) for costs in priced]
     least = totals.index(min(totals))
     if totals[least] < 0:
         return least
-    free = [index for index, total in enumerate(totals) if total == 0]
     still = [
         index
-        for index in free
-        if all(
+        for index, total in enumerate(totals)
+        if total == 0
+        and all(
             spec.placements == wanted
             for spec, wanted in zip(operands, candidates[index].operands, strict=True)
         )
     ]
-    return still[-1] if still else free[0] if free else least
+    return still[-1] if still else least
 
 
 def unary(

@@ -10,6 +10,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement, distribute_tensor
 
 import shardprop
+from shardprop import _core
 from shardprop.model.question import question_of
 from shardprop.propagation.propagator import current_policy
 from shardprop.rules import torch_registry
@@ -33,6 +34,7 @@ def test_an_operand_that_is_as_wanted_costs_nothing(
     both, strided = (S(0), S(0)), (SS(0, 2), S(0))
     wanted = {
         "default order": (spec_of(mesh, (8, 8), both), both),
+        "equal placements": (spec_of(mesh, (8, 8), both), (S(0), S(0))),
         "another order": (spec_of(mesh, (8, 8), both, order=REVERSED), both),
         "other placements": (spec_of(mesh, (8, 8), both), (S(0), R)),
         "strided for an order": (spec_of(mesh, (8, 8), strided, strided_is_order=True), strided),
@@ -44,6 +46,7 @@ def test_an_operand_that_is_as_wanted_costs_nothing(
         (costs[name],) = candidate_costs(candidate, [spec], priced)
     assert costs == {
         "default order": 0.0,
+        "equal placements": 0.0,
         "another order": 7.0,
         "other placements": 7.0,
         "strided for an order": 0.0 if strided_is_order else 7.0,
@@ -88,14 +91,26 @@ def test_torchs_choice_among_candidates(
 ) -> None:
     spec = spec_of(mesh_of(4), (8, 8), [S(0)])
     candidates = [
-        Candidate(((R,),), ((placement,),), costs=(cost,))
-        for cost, placement in zip(costs, wanted, strict=True)
+        Candidate(((S(index),),), ((placement,),), costs=(cost,))
+        for index, (cost, placement) in enumerate(zip(costs, wanted, strict=True))
     ]
     schema = torch_registry.op_schema(torch.ops.aten.relu.default, (spec,), {})
     rule = FollowRule(lambda question: candidates)
     choice = rule.choose(question_of(schema, meta_of((8, 8))), current_policy())
+    assert choice.outputs == ((S(taken),),)
     assert choice.operand_costs == [costs[taken]]
     assert choice.operands == ((wanted[taken],),)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_rule_that_places_other_operands_than_the_op_has_declines(
+    mesh_of: Callable[..., DeviceMesh], count: int
+) -> None:
+    spec = spec_of(mesh_of(4), (8, 8), [S(0)])
+    schema = torch_registry.op_schema(torch.ops.aten.equal.default, (spec, spec), {})
+    rule = FollowRule(lambda question: Candidate((spec.placements,), (spec.placements,) * count))
+    with pytest.raises(_core.Unsupported, match="does not expect"):
+        rule.choose(question_of(schema, meta_of((8, 8))), current_policy())
 
 
 def test_a_mesh_that_equals_another_is_the_same(mesh_of: Callable[..., DeviceMesh]) -> None:
