@@ -11,6 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import shardprop
 from shardprop import ShardpropError, _torch
+from shardprop.redistribution.group_creation import create_groups
 
 from ..narrow import sharded
 from ..specs import R, S, spec_of
@@ -33,6 +34,15 @@ def test_all_groups_are_there_when_a_mesh_is_first_met() -> None:
     mesh = fresh_mesh(2, 2, 2)
     assert collectives(mesh) == 1
     assert set(_torch.flattened_groups(mesh)) == {(0, 1), (0, 2), (1, 2), (0, 1, 2)}
+
+
+@pytest.mark.parametrize("names", ["abc", None], ids=["named", "unnamed"])
+def test_nothing_is_left_to_do_once_a_mesh_was_met(names: str | None) -> None:
+    mesh = fresh_mesh(2, 2, 2, names=names)
+    with FakeTensorMode():
+        assert create_groups(mesh) == (names is None)  # without names nothing can be opened later
+    assert create_groups(mesh)
+    assert create_groups(mesh)
 
 
 def test_a_name_that_is_taken_is_passed_over() -> None:

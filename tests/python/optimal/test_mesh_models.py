@@ -20,6 +20,7 @@ from shardprop.redistribution.mesh_cost_models import MeshModels
 from shardprop.redistribution.optimal_planner import ExactPlanner
 from shardprop.support.cache import stats_of_maps
 
+from ..narrow import known
 from ..specs import R, S, spec_of
 from .enabled import TOPOLOGY, dtensor, fresh_mesh
 
@@ -79,6 +80,15 @@ def test_a_switch_of_merging_counts_where_there_is_something_to_merge() -> None:
     with no_merging():
         held.of(flat)
     assert held.outdated
+
+
+def test_no_plan_merges_where_the_program_forbids_it() -> None:
+    mesh, planner = fresh_mesh(2, 2), ExactPlanner(load_topology(TOPOLOGY))
+    mesh._flatten()
+    move = spec_of(mesh, (8, 8), [S(0), S(0)]), spec_of(mesh, (8, 8), [R, R])
+    with no_merging():
+        assert [step.mesh_dims for step in known(planner.steps(*move))] == [(1,), (0,)]
+    assert [step.mesh_dims for step in known(planner.steps(*move))] == [(0, 1)]
 
 
 def test_torch_forgets_decisions_after_a_flatten_when_the_program_redistributes(

@@ -89,6 +89,19 @@ def test_a_limit_of_ones_own_leaves_the_topology_that_is_enabled() -> None:
         assert other.cost_us == pytest.approx(9.0)
 
 
+def test_a_limit_or_a_topology_of_ones_own_counts_alone() -> None:
+    mesh = fresh_mesh(4)
+    ends = spec_of(mesh, (64, 64), [S(0)]), spec_of(mesh, (64, 64), [R])
+    with (
+        shardprop.enabled(policy="optimal", topology=lambda *_: 7.0),
+        pytest.raises(ShardpropError, match="memory_limit=4200 bytes"),
+    ):
+        shardprop.plan(*ends, memory_limit=4200)
+    with shardprop.enabled(policy="optimal", topology=lambda *_: 7.0, memory_limit=4200):
+        free = shardprop.plan(*ends, topology=lambda *_: 9.0)
+    assert free.cost_us == pytest.approx(9.0)
+
+
 def test_what_has_no_plan_is_left_to_torch_and_counted_or_refused() -> None:
     x = dtensor(fresh_mesh(4), (16, 64), [S(0)])
     slow = {"policy": "optimal", "topology": lambda *_: 1e300}

@@ -44,6 +44,16 @@ def test_the_number_itself_is_read_in_silence(
         assert x.item() == 3.0
 
 
+def test_a_number_that_is_read_counts_as_one_decision(mesh_of: MeshOf) -> None:
+    x = one_number(mesh_of(1, 2), R, R)
+    with shardprop.enabled():
+        shardprop.reset_stats()
+        x.item()
+        found = shardprop.stats()
+    assert (found.decisions, found.strided_operands) == (1, 0)
+    assert not (found.delegated or found.fallbacks or found.refused)
+
+
 def test_what_one_rank_alone_holds_is_refused_on_all(mesh_of: MeshOf) -> None:
     x = one_number(mesh_of(1, 2), R, S(0))
     with (
