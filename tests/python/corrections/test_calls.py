@@ -454,6 +454,24 @@ def test_an_op_that_writes_in_place_is_refused_where_no_right_strategy_is_left(
         assert shardprop.propagate(schema.op, *schema.args_schema).outputs == ((MAX,),)
 
 
+@pytest.mark.parametrize("op", [aten._fused_adam_.default, aten._fused_adamw_.default], ids=str)
+def test_an_optimizer_may_move_gradients_alone(mesh_of: MeshOf, op: Any) -> None:
+    whole, cut, steps = (_given(mesh_of, each) for each in (x(R), x(S(0)), x(R, shape=())))
+    settings = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "eps": 1e-8}
+    settings |= {"amsgrad": True, "maximize": False}
+
+    def decided(cut_at: int) -> shardprop.Decision:
+        """Where one of parameter, gradient, averages, those of squares, and the largest is cut."""
+        lists = [[cut if at == cut_at else whole] for at in range(5)]
+        return shardprop.propagate(op, *lists, [steps], **settings)
+
+    with shardprop.enabled():
+        for written in (0, 2, 3, 4):
+            with pytest.raises(shardprop.ShardpropError, match="must keep"):
+                decided(written)
+        assert decided(1).operands == ((R,),) * 6
+
+
 def test_a_view_of_other_elements_is_refused_and_its_neighbour_is_not(mesh_of: MeshOf) -> None:
     spec = spec_of(mesh_of(2), (6, 2), [SS(0, 3)])
     with shardprop.enabled():

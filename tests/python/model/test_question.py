@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
 
-from shardprop.model.question import question_of, strided_flag
+from shardprop.model.op_traits import traits_of
+from shardprop.model.question import question_of, strided_flag, written_cells
 from shardprop.rules import torch_registry
 
 from ..specs import SS, R, S, spec_of
 
+aten = torch.ops.aten
 MeshOf = Callable[..., DeviceMesh]
 
 
@@ -47,3 +51,24 @@ def test_operands_in_a_list_among_the_keyword_arguments_count_where_torch_looks_
     ):
         schema.schema_info = RuntimeSchemaInfo(needs_pytree=needs_pytree)
         assert question_of(schema, None).operands == operands
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "out", "cells"),
+    [
+        (aten.add.Tensor, ((8,), (8,)), None, []),
+        (aten.add_.Tensor, ((8,), (8,)), None, [(1, 0), (0, 0)]),
+        (aten.add.out, ((8,), (8,)), (8,), [(3, 2), (0, 2)]),
+        # Running mean and variance are returned as nothing.
+        (aten.native_batch_norm.default, ((4, 8), *[(8,)] * 4), None, [(6, 3), (7, 4)]),
+    ],
+    ids=str,
+)
+def test_what_is_written_into_has_its_own_cell_and_that_of_its_output(
+    mesh_of: MeshOf, op: Any, args: Any, out: Any, cells: list[tuple[int, int]]
+) -> None:
+    operands = tuple(spec_of(mesh_of(2), shape, (R,)) for shape in args)
+    kwargs = {} if out is None else {"out": spec_of(mesh_of(2), out, (R,))}
+    rest = (True, 0.1, 1e-5) if op is aten.native_batch_norm.default else ()
+    question = question_of(torch_registry.op_schema(op, (*operands, *rest), kwargs), None)
+    assert written_cells(question, traits_of(op).returns) == cells

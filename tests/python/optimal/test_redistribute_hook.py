@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
 import pytest
@@ -212,6 +213,35 @@ def test_debug_mode_shows_a_plan_as_it_shows_torchs(
     theirs = shown(_torch.torch_redistribute)
     assert len(theirs) == 1
     assert shown(redistribute_with(lambda *_: plan)) == theirs
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "plan", "told"),
+    [
+        ((S(0), R, S(0)), (R, R, R), [GATHER], "S(0)[0]RS(0)[1]-->RRR"),
+        ((S(0), S(1), P()), (S(0), S(1), P()), [], "S(0)S(1)P(sum)"),
+    ],
+    ids=["a plan", "nothing to do"],
+)
+def test_whoever_records_is_told_the_layouts_passed(
+    before: tuple[Placement, ...],
+    after: tuple[Placement, ...],
+    plan: list[Step],
+    told: str,
+    cube: DeviceMesh,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts: list[str] = []
+
+    def recorded(*arguments: Any) -> AbstractContextManager[None]:
+        _, _, _, transforms, _ = arguments
+        texts.append(transforms())
+        return nullcontext()
+
+    monkeypatch.setattr(_torch, "recorded_redistribution", recorded)
+    specs = spec_of(cube, (8, 8), before), spec_of(cube, (8, 8), after)
+    redistribute_with(lambda *_: plan)(torch.ones(2, 8), *specs)
+    assert texts == [told]
 
 
 def test_a_plan_as_text() -> None:

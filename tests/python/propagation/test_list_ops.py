@@ -113,6 +113,21 @@ def test_several_outputs_that_are_no_list_have_the_metadata_of_the_whole_op(mesh
         assert elements.meta(propagate) == propagate(schema)
 
 
+def test_elements_that_are_alike_have_their_metadata_from_the_first_of_them(mesh_of: Any) -> None:
+    kinds = [spec_of(mesh_of(4), shape, [R]) for shape in SHAPES]
+    asked: list[int] = []
+
+    def propagate(schema: OpSchema) -> Any:
+        (specs,) = schema.args_schema
+        asked.append(len(specs))
+        return [spec.tensor_meta for spec in specs]
+
+    for given in ([*kinds, *kinds, *kinds], kinds):
+        schema = torch_registry.op_schema(aten._foreach_sqrt.default, (given,), {})
+        assert Elements(schema).meta(propagate) == [spec.tensor_meta for spec in given]
+    assert asked == [3, 3]
+
+
 def test_one_tensor_for_all_elements_is_where_the_first_of_them_wants_it(mesh_of: Any) -> None:
     """The second element alone would have its sum finished: it is multiplied by another sum."""
     whole, pending = (spec_of(mesh_of(4), (64, 64), [placement]) for placement in (R, P))
@@ -121,6 +136,7 @@ def test_one_tensor_for_all_elements_is_where_the_first_of_them_wants_it(mesh_of
     expected = answer(op, args)
     with shardprop.enabled(strict=True):
         assert answer(op, args) == expected
+        assert shardprop.propagate(op, *args).operands == ((R,), (P,), (P,))
         sharding = _torch.propagator().propagate_op_sharding_non_cached(
             torch_registry.op_schema(op, args, {})
         )
