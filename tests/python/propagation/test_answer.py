@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+import torch
 from torch.distributed.device_mesh import DeviceMesh
 
-from shardprop.model.question import Choice
-from shardprop.propagation.answer import SpecMaker, moves
+from shardprop import _core
+from shardprop.metadata import output_meta
+from shardprop.model.question import Choice, question_of
+from shardprop.propagation.answer import SpecMaker, moves, output_sharding
+from shardprop.rules import torch_registry
 
 from ..specs import R, S, spec_of
 
+aten = torch.ops.aten
 MeshOf = Callable[..., DeviceMesh]
 
 
@@ -39,3 +45,21 @@ def test_an_operand_pinned_to_another_mesh_stays_as_it_is(mesh_of: MeshOf) -> No
     assert not moves(operand, choice, 1)
     wanted = SpecMaker([operand], [operand]).wanted(operand, choice, 1)
     assert (wanted.mesh, wanted.placements) == (elsewhere, (S(0),))
+
+
+@pytest.mark.parametrize(
+    ("op", "rest", "placed"),
+    [
+        (aten.split.Tensor, (6, 1), (S(0),)),  # a list of one
+        (aten.relu.default, (), None),
+    ],
+    ids=str,
+)
+def test_one_output_is_placed_by_its_metadata_and_its_placements(
+    mesh_of: MeshOf, op: Any, rest: tuple[Any, ...], placed: Any
+) -> None:
+    schema = torch_registry.op_schema(op, (spec_of(mesh_of(4), (8, 6), (S(0),)), *rest), {})
+    question = question_of(schema, output_meta(schema))
+    choice = Choice((placed,), ((S(0),),), mesh_of(4), 0.0, [0.0], 1, ())
+    with pytest.raises(_core.Unsupported, match="without tensor metadata"):
+        output_sharding(schema, question, choice)

@@ -310,6 +310,13 @@ def test_variants_of_several_outputs_and_of_custom_ops() -> None:
     assert torch_registry.single_dim_entry(ops.mix.three) is None
 
 
+def test_a_rule_of_a_list_op_places_each_element(mesh_of: MeshOf) -> None:
+    shardprop.register_single_dim_rule(aten._foreach_sqrt.default, override=True)(no_dim(0))
+    tensors = [spec_of(mesh_of(4), (8, 8), [S(dim)]) for dim in (0, 1)]
+    found = shardprop.propagate(aten._foreach_sqrt.default, tensors)
+    assert found.operands == found.outputs == ((R,), (S(1),))
+
+
 @pytest.mark.skipif(not _torch.IS_215_OR_LATER, reason="torch 2.13 places no lists by rows")
 def test_torch_is_shown_rows_of_an_op_that_returns_a_list() -> None:
     """How many outputs there are, torch does not tell a rule."""

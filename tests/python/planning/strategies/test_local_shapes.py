@@ -50,6 +50,12 @@ def test_the_largest_shard_is_not_always_that_of_the_largest_piece(
     assert largest_shard((size,), (2, 3), layout) == by_torch((size,), (2, 3), layout) == (largest,)
 
 
+def test_a_rank_beyond_the_last_piece_has_nothing_of_it() -> None:
+    """Of 16 rows in five pieces of 3 and one of 1, three ranks hold 6, 5 and 5."""
+    layout = (_StridedShard(0, split_factor=6), _StridedShard(0, split_factor=4))
+    assert largest_shard((16,), (3, 2), layout) == by_torch((16,), (3, 2), layout) == (3,)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mesh_shape", [(4,), (2, 3), (4, 2), (2, 3, 2), (1, 8)], ids=str)
 @pytest.mark.parametrize("shape", [(16, 7), (5,), (24, 1, 13), (0, 4)], ids=str)
