@@ -10,9 +10,13 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor._op_schema import OpSchema
+from torch.distributed.tensor._ops.single_dim_strategy import register_single_dim_strategy
 
+import shardprop
+from shardprop import _torch
 from shardprop.metadata import output_meta
 from shardprop.model.question import question_of
+from shardprop.propagation.answer import output_placements
 from shardprop.propagation.core_call import _candidate_specs, choose
 from shardprop.rules import torch_registry
 from shardprop.rules.row_rule import RowRule
@@ -70,3 +74,25 @@ def test_a_filter_sees_the_outputs_as_rows_and_schema_have_them(
     assert choice.outputs == ((S(0),),) * outputs
     assert {type(outputs) for outputs in seen} == {seen_as}
     assert {1 if seen_as is DTensorSpec else len(outputs) for outputs in seen} == {outputs}
+
+
+def test_what_no_row_makes_is_in_the_replicated_row_as_torch_has_it(
+    mesh_of: Callable[..., DeviceMesh],
+) -> None:
+    """torch 2.15 leaves such an output out of that row as well, torch 2.13 does not."""
+    operand = spec_of(mesh_of(4), (8, 6), [R])
+    with torch.library._scoped_library("shardprop_core_call", "DEF") as library:
+        library.define("halves(Tensor x) -> (Tensor, Tensor)")
+        library.impl("halves", lambda x: (x + 1, x + 2), "CompositeExplicitAutograd")
+        op = torch.ops.shardprop_core_call.halves.default
+        schema = torch_registry.op_schema(op, (operand,), {})
+        propagator = _torch.propagator()
+        register_single_dim_strategy(op)(lambda *_: [[S(dim), None, S(dim)] for dim in (0, 1)])
+        try:
+            by_torch = propagator.propagate_op_sharding_non_cached(schema)
+            with shardprop.enabled(strict=True):
+                by_core = propagator.propagate_op_sharding_non_cached(schema)
+        finally:
+            propagator.op_single_dim_strategy_funcs.pop(op)
+    whole = ((R,), None if _torch.IS_215_OR_LATER else (R,))
+    assert output_placements(by_core) == output_placements(by_torch) == whole
