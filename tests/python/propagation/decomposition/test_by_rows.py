@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 import torch
 
+import shardprop
 from shardprop import _torch
 from shardprop._torch import DTensorSpec, OpSchema
+from shardprop.propagation.answer import output_placements
 from shardprop.propagation.decomposition.by_rows import ByRows, DimLayout, NotPlain
 from shardprop.propagation.decomposition.program import Call, Program, Ref, fill
 from shardprop.rules import torch_registry
 from shardprop.rules.rule import DecompositionRule
 
 from ...narrow import known
-from ...specs import R, S, meta_of
+from ...specs import R, S, meta_of, spec_of
 from .traced import one_rank, program_of
 
 OPERAND = meta_of((8, 6, 4))
@@ -78,3 +80,22 @@ def test_torch_gives_the_outputs_of_an_op_no_spec_whose_first_is_one_of_several_
         asked, rows = ByRows(program, call, one_rank()), DimLayout(S(0), None)
         rule = DecompositionRule([[S(0), S(0), S(0)], [R, R, R]], 2)
         assert asked.from_core(schema_of(call), {0: rows}, rule) == (None, None)
+
+
+def test_torch_does_not_see_that_a_list_op_inside_would_move_its_operands(mesh_of: Any) -> None:
+    """Nor do we with corrections off."""
+    specs = [spec_of(mesh_of(2), (8, 8), [placement]) for placement in (S(0), S(1))]
+    with torch.library._scoped_library("shardprop_by_rows", "DEF") as library:
+        library.define("sum_of_two(Tensor x, Tensor y) -> Tensor")
+        library.impl(
+            "sum_of_two", lambda x, y: torch._foreach_add([x], [y])[0], "CompositeImplicitAutograd"
+        )
+        op = torch.ops.shardprop_by_rows.sum_of_two.default
+        schema = torch_registry.op_schema(op, tuple(specs), {})
+        by_torch = _torch.propagator().propagate_op_sharding_non_cached(schema)
+        with shardprop.enabled(strict=True, corrections=False):
+            shardprop.reset_stats()
+            found = _torch.propagator().propagate_op_sharding_non_cached(schema)
+            assert shardprop.stats().delegated == {}
+    assert output_placements(found) == output_placements(by_torch) == ((S(0),),)
+    assert not (found.needs_redistribute or by_torch.needs_redistribute)
