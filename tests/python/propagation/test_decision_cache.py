@@ -154,6 +154,27 @@ def test_a_rule_is_asked_no_more_once_it_is_known_what_it_reads(mesh_of: MeshOf)
     assert decide(4) > 3  # which it reads as another
 
 
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_float_counts_where_the_rule_reads_it(mesh_of: MeshOf, reads: bool) -> None:
+    held, op = DecisionCache(), ops.mix.default
+    asked: list[bool] = []
+
+    def rows(op: Any, args: Any, kwargs: Any) -> Any:
+        asked.append(reads and kwargs["s"] > 0)
+        return [[S(0)] * 3]
+
+    def decide(size: int, factor: float) -> int:
+        spec = spec_of(mesh_of(4), (size, 16), [S(0)])
+        schema = torch_registry.op_schema(op, (spec, spec), {"s": factor})
+        held.choose(rule.question(schema, output_meta(schema)), rule)
+        return len(asked)
+
+    rule = RowRule(rows)
+    # For the second size it is asked what it reads, too.
+    assert [decide(size, 0.5) for size in (16, 32, 64)] == [1, 3, 3]
+    assert (decide(64, 0.25) == 3) is not reads
+
+
 @pytest.mark.parametrize(
     ("op", "static", "times_asked"),
     [
