@@ -15,7 +15,7 @@ from torch.distributed.tensor._ops.single_dim_strategy import register_single_di
 from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardprop
-from shardprop import ShardingPlaceholder, ShardpropError
+from shardprop import ShardingPlaceholder, ShardpropError, _torch
 
 from .oracle import meta_of
 
@@ -251,6 +251,32 @@ def test_an_output_that_only_some_rows_name_has_no_layout_in_the_others(mesh_of:
         DTensor._op_dispatcher.sharding_propagator.op_single_dim_strategy_funcs.pop(op)
     cut = {each.operands[0]: each.outputs for each in found if each.operands[0] != (R,)}
     assert cut == {(S(0),): ((S(0),), None), (S(1),): ((S(1),), (S(1),))}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([None, S(0)], "rule whose only output is absent"),
+        ([S(0), None], "row 0"),
+        ([S(0), S(2)], "row 0"),
+    ],
+    ids=["unsupported", "absent operand", "no such dim"],
+)
+def test_rows_of_a_torch_rule_that_cannot_be_meant_are_refused(
+    mesh_of: Any, row: list[Any], message: str
+) -> None:
+    with torch.library._scoped_library("shardprop_forms", "DEF") as library:
+        library.define("same(Tensor x) -> Tensor")
+        library.impl("same", lambda x: x + 1, "CompositeExplicitAutograd")
+        op = torch.ops.shardprop_forms.same.default
+        register_single_dim_strategy(op)(lambda *_: [row])
+        try:
+            with pytest.raises(
+                ShardpropError, match=rf"shardprop_forms\.same\.default: .*{message}"
+            ):
+                shardprop.strategies(op, (meta_of((8, 6)),), mesh=mesh_of(2))
+        finally:
+            _torch.propagator().op_single_dim_strategy_funcs.pop(op)
 
 
 def test_each_element_of_a_list_has_its_own_sources(mesh_of: Any) -> None:
