@@ -24,7 +24,7 @@ from .._torch import TensorMeta
 
 __all__ = ["Reads", "watched"]
 
-# An operand's index, and a dim of it: sizes first, then strides.
+# An operand's index, and a dim of it.
 Where = tuple[int, int]
 
 
@@ -73,21 +73,17 @@ class _Size(int):
 
     reads: Reads
     where: Where
-    is_stride: bool
 
     def read(self) -> int:
         """All of it."""
         value = int.__index__(self)
-        self.reads.strides |= self.is_stride
         self.reads.within(self.where, value, value)
         return value
 
     def compare(self, other: object) -> None:
         """Which of the two is greater, or neither."""
-        self.reads.strides |= self.is_stride
         value = int.__index__(self)
         if type(other) is _Size:
-            other.reads.strides |= other.is_stride
             self.reads.signs[self.where, other.where] = _sign(value, int.__index__(other))
         elif type(other) is int or type(other) is bool:
             if value == other:
@@ -110,10 +106,21 @@ def _comparing(function: Callable[[Any, Any], Any]) -> Callable[[_Size, object],
 
 
 def _reading(function: Callable[..., Any]) -> Callable[..., Any]:
-    def read(self: _Size | _Float, *others: Any) -> Any:
+    def read(self: _Size | _Stride | _Float, *others: Any) -> Any:
         return function(self.read(), *map(_read, others))
 
     return read
+
+
+class _Stride(int):
+    """A stride that notes whether it is asked anything."""
+
+    reads: Reads
+
+    def read(self) -> int:
+        """All of it."""
+        self.reads.strides = True
+        return int.__index__(self)
 
 
 class _Float(float):
@@ -128,7 +135,7 @@ class _Float(float):
 
 
 def _read(value: Any) -> Any:
-    return value.read() if type(value) in (_Size, _Float) else value
+    return value.read() if type(value) in (_Size, _Stride, _Float) else value
 
 
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -147,23 +154,30 @@ def _overrule(kind: type, base: type) -> None:
 
 _overrule(_Float, float)
 _overrule(_Size, int)
+_overrule(_Stride, int)
 for _name in _COMPARISONS:
     setattr(_Float, f"__{_name}__", _reading(getattr(float, f"__{_name}__")))
+    setattr(_Stride, f"__{_name}__", _reading(getattr(int, f"__{_name}__")))
     setattr(_Size, f"__{_name}__", _comparing(getattr(operator, _name)))
 _is_not = _comparing(operator.ne)
 setattr(_Size, "__bool__", lambda self: _is_not(self, 0))  # noqa: B010 - as the others above
 
 
-def _size(value: int, reads: Reads, where: Where, is_stride: bool) -> _Size:
+def _size(value: int, reads: Reads, where: Where) -> _Size:
     size = _Size(value)
-    size.reads, size.where, size.is_stride = reads, where, is_stride
+    size.reads, size.where = reads, where
     return size
 
 
+def _stride(value: int, reads: Reads) -> _Stride:
+    stride = _Stride(value)
+    stride.reads = reads
+    return stride
+
+
 def _watched_meta(meta: TensorMeta, reads: Reads, operand: int) -> TensorMeta:
-    ndim = len(meta.shape)
-    shape = [_size(size, reads, (operand, dim), False) for dim, size in enumerate(meta.shape)]
-    stride = [_size(s, reads, (operand, ndim + d), True) for d, s in enumerate(meta.stride)]
+    shape = [_size(size, reads, (operand, dim)) for dim, size in enumerate(meta.shape)]
+    stride = [_stride(step, reads) for step in meta.stride]
     return TensorMeta(torch.Size(shape), tuple(stride), meta.dtype)
 
 

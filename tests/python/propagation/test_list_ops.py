@@ -119,6 +119,7 @@ def test_elements_that_are_alike_have_their_metadata_from_the_first_of_them(mesh
 
     def propagate(schema: OpSchema) -> Any:
         (specs,) = schema.args_schema
+        assert isinstance(specs, list)
         asked.append(len(specs))
         return [spec.tensor_meta for spec in specs]
 

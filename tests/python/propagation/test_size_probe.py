@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -240,10 +240,24 @@ def test_a_size_that_was_taken_for_a_truth_stays_as_true() -> None:
     assert seen(0) == (False, [True, False, False, False])
 
 
-def test_strides_are_noted_as_such() -> None:
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda meta: meta.stride[0] > meta.stride[1],
+        lambda meta: meta.stride[0] == 7,
+        lambda meta: meta.shape[0] < meta.stride[0],
+        lambda meta: meta.stride[0] > meta.shape[0],
+        lambda meta: meta.stride[0] / meta.shape[1] == 1,
+        lambda meta: {7: True}[meta.stride[0]],
+        lambda meta: bool(meta.stride[1]),
+    ],
+    ids=["strides", "number", "size", "of size", "quotient", "key", "truth"],
+)
+def test_strides_are_noted_as_such(read: Callable[[TensorMeta], bool]) -> None:
     reads = Reads()
     (meta,), _ = watched((meta_of((5, 7)),), {}, reads)
     assert meta.shape[0] == 5
     assert not reads.strides
-    assert meta.stride[0] > meta.stride[1]
+    assert read(meta)
     assert reads.strides
+    assert reads.hold([(5, 7)])
