@@ -223,7 +223,7 @@ def test_debug_mode_shows_a_plan_as_it_shows_torchs(
     ],
     ids=["a plan", "nothing to do"],
 )
-def test_whoever_records_is_told_the_layouts_passed(
+def test_a_recorder_is_told_the_layouts_that_a_plan_passes(
     before: tuple[Placement, ...],
     after: tuple[Placement, ...],
     plan: list[Step],
