@@ -36,7 +36,8 @@ class OpTraits:
         written: Positions of the positional arguments that it writes into.
         returned: Returns that are arguments it writes into: (return, position of the argument).
         minds_empty: It may raise on tensors without elements, and can be tried on them: no
-            elementwise op, none that draws random numbers or takes sizes.
+            elementwise op, none that draws random numbers or takes sizes. Dropout, which draws
+            none there, makes its mask of another dtype.
     """
 
     op: OpOverload
@@ -113,6 +114,9 @@ _WRITTEN: dict[OpOverload, tuple[int, ...]] = {
     ),
 }
 
+# They draw random numbers, but none without elements.
+_DRAWING_NOTHING = (aten.native_dropout.default, aten.native_dropout.out)
+
 _OF_LISTS = ("aten::_foreach_", "aten::_amp_foreach_", "aten::_fused_")
 
 
@@ -151,6 +155,8 @@ def _read(op: OpOverload) -> OpTraits:
 
 
 def _minds_empty(op: OpOverload, is_written_list: bool) -> bool:
+    if op in _DRAWING_NOTHING:
+        return True
     tags = {*op.tags, *_torch.elementwise_overload(op).tags}
     return not is_written_list and tags.isdisjoint(
         (torch.Tag.pointwise, torch.Tag.nondeterministic_seeded)

@@ -1,4 +1,4 @@
-"""Ops that raise where a rank holds nothing of an operand.
+"""Ops that raise, or make another dtype, where a rank holds nothing of an operand.
 
 The other ranks would wait for it in the next collective. All ranks can tell by the shapes of the
 whole tensors: the op is tried on shapes that ranks hold, and where it raises on an empty shard, the
@@ -53,6 +53,10 @@ _ENDING_THE_PROCESS = frozenset(
         aten.native_batch_norm_backward.out,
     )
 )
+# On a CPU their mask has the dtype of the operand where there are no elements, else it is of bools:
+# with `out=` they raise; without, the next collective of the mask does. No operand is gathered for
+# them: ranks on CPUs do not draw the same numbers, so what they made of a whole one would differ.
+_DROPOUTS = frozenset((aten.native_dropout.default, aten.native_dropout.out))
 
 
 def has_empty_shard(*specs: DTensorSpec) -> bool:
@@ -155,6 +159,8 @@ def _error_on(question: Question, shapes: Sequence[Shape]) -> Exception | None:
     """What the op raises on zeros of these shapes."""
     if question.rule_op in _ENDING_THE_PROCESS:
         return RuntimeError("its kernel ends the process where there are no elements")
+    if question.rule_op in _DROPOUTS:
+        return _error_of_mask(question.operands[0])
     outputs = [math.prod(meta.shape) for meta in metas_of(question.meta) if meta is not None]
     device = "cpu" if sum(outputs) <= _MOST_COMPUTED else "meta"
     written = traits_of(question.op).mutates
@@ -176,12 +182,21 @@ def _error_on(question: Question, shapes: Sequence[Shape]) -> Exception | None:
     return None
 
 
+def _error_of_mask(operand: DTensorSpec) -> Exception | None:
+    """What is wrong with the mask of an empty operand; None on devices that make it of bools."""
+    if operand.mesh.device_type != "cpu":
+        return None
+    dtype = operand.tensor_meta and operand.tensor_meta.dtype
+    return RuntimeError(f"without elements its mask is {dtype}, on the others torch.bool")
+
+
 def _gathered(question: Question, choice: Choice, raised: Exception) -> Question:
     """The question with operands replicated on the mesh dims that shard what some rank has nothing
     of; all of them on all, if that leaves it as it is.
 
     Raises:
-        ShardpropError: torch's dispatcher does not move such an operand, or all are replicated.
+        ShardpropError: torch's dispatcher does not move such an operand, the op draws random
+            numbers, or all are replicated.
     """
     specs = question.operands
     empty = [
@@ -192,7 +207,7 @@ def _gathered(question: Question, choice: Choice, raised: Exception) -> Question
         empty = [{*range(spec.ndim)} for spec in specs]
     gathered = [*map(_replicated, specs, empty)]
     moved = [at for at, spec in enumerate(specs) if gathered[at] is not spec]
-    staying = staying_operands(question)
+    staying = moved if question.rule_op in _DROPOUTS else staying_operands(question)
     unmovable = next((at for at in moved if at in staying), None if moved else 0)
     if unmovable is not None:
         raise _refusal(question, choice, unmovable, raised)

@@ -207,3 +207,32 @@ def test_a_kernel_that_ends_the_process_is_not_tried(mesh_of: MeshOf) -> None:
 def test_only_the_dim_is_gathered_that_a_rank_has_nothing_of(mesh_of: MeshOf) -> None:
     spec = spec_of(mesh_of(4, 2), (3, 8), (S(0), S(1)))
     assert decided(aten.amax.default, spec, [0]).operands == ((R, S(1)),)
+
+
+@pytest.mark.filterwarnings("ignore:DTensor random operators")
+def test_torch_alone_has_a_mask_of_two_dtypes(mesh_of: MeshOf) -> None:
+    assert torch.native_dropout(matrix(0, 4), 0.5, True)[1].dtype is torch.float64
+    with shardprop.enabled(corrections=False), LocalTensorMode(4):
+        given = distribute_tensor(matrix(3, 4), mesh_of(4), [S(0)])
+        with pytest.raises(AssertionError, match="must have the same dtype"):
+            torch.native_dropout(given, 0.5, True)
+
+
+@pytest.mark.parametrize("overload", ["default", "out"])
+def test_dropout_of_which_a_rank_has_nothing_is_refused(overload: str, mesh_of: MeshOf) -> None:
+    """It stays where it is: ranks on CPUs would drop other elements of a whole one."""
+    state = torch.random.get_rng_state()
+    mesh, dropout = mesh_of(4), getattr(aten.native_dropout, overload)
+
+    def made(rows: int) -> shardprop.Decision:
+        x = spec_of(mesh, (rows, 4), (S(0),))
+        out = {"out0": x, "out1": spec_of(mesh, (rows, 4), (S(0),), dtype=torch.bool)}
+        return shardprop.propagate(dropout, x, 0.5, True, **(out if overload == "out" else {}))
+
+    with shardprop.enabled():
+        assert made(8).operands[0] == (S(0),)
+        with pytest.raises(shardprop.ShardpropError) as refused:
+            made(3)
+    text = "rank 3 would raise (without elements its mask is torch.float32, on the others torch.b"
+    assert text in str(refused.value)
+    assert torch.equal(torch.random.get_rng_state(), state)
