@@ -79,6 +79,7 @@ from .handlers import (
     HANDLED_BY_US,
     MEANT,
     RESHAPED_IN_PLACE,
+    UNSCALE,
 )
 from .local_steps import LocalStep, local_step, local_steps
 from .mesh import (

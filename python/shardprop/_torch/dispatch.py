@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 
 from torch.distributed.tensor import _dispatch
 
-from .handlers import GATHERING_FIRST, MOVING_AS_DECIDED, MOVING_NOTHING, RESHAPING
+from .handlers import (
+    GATHERING_FIRST,
+    MOVING_AS_DECIDED,
+    MOVING_NOTHING,
+    REDUCING_FOUND,
+    RESHAPING,
+    UNSCALING,
+)
 from .types import DTensor, OpOverload
 
 # The handlers that ask the propagator and do something more around it.
@@ -27,9 +34,11 @@ def handlers() -> Mapping[OpOverload, Callable[..., Any]]:
 
 
 def handler_instead(op: OpOverload) -> Callable[..., Any] | None:
-    """The function that torch's dispatcher hands an op to, and that asks for no decision about it.
-    None for other ops."""
+    """The function that torch's dispatcher hands an op to, and that asks for no decision about it:
+    torch's own, where one of ours calls it. None for other ops."""
     handler = handlers().get(op)
+    if handler is UNSCALING:
+        return REDUCING_FOUND
     return None if handler in _ASKING_HANDLERS else handler
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import _dispatch, _tp_conv
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
 from .placements import is_shard
 from .registries import put_back
-from .types import DTensor, OpOverload, Placement, Replicate
+from .types import DTensor, OpOverload, Partial, Placement, Replicate
 
 aten = torch.ops.aten
 
@@ -39,6 +40,10 @@ MEANT: Mapping[OpOverload, OpOverload] = {
     aten.__xor__.Scalar: aten.bitwise_xor.Scalar,
     aten.__xor__.Tensor: aten.bitwise_xor.Tensor,
 }
+
+# Unscales gradients and notes whether one has an infinity; torch's handler reduces what is noted.
+UNSCALE = aten._amp_foreach_non_finite_check_and_unscale_.default
+REDUCING_FOUND: Handler = _dispatch.found_inf_reduce_handler
 
 # What the fault is called that the handler of these ops has in common with those of convolutions.
 ARGMAX_MOVES_NOTHING = "argmax that moves nothing"
@@ -124,12 +129,50 @@ def _reshape_in_place(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[s
         return return_and_correct_aliasing(op_call, args, kwargs, tensor)  # type: ignore[no-untyped-call]
 
 
+def _unscale(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> None:
+    """torch's handler, given the whole scale, and what ranks found reduced further: torch reduces
+    it as the first gradient is placed, and into a plain tensor alone."""
+    gradients, found, scale = args
+    fault = _fault_of(op_call, args)
+    if fault is None:
+        REDUCING_FOUND(op_call, args, kwargs)
+        return
+    with _noted(fault):
+        # Of no dims, for torch warns of others that are no DTensors.
+        found = found._local_tensor.view(()) if isinstance(found, DTensor) else found
+        if isinstance(scale, DTensor):
+            scale = scale.redistribute(placements=[Replicate()] * scale.device_mesh.ndim)
+        REDUCING_FOUND(op_call, (gradients, found, scale), kwargs)
+        for mesh, placements in _yet_to_reduce(gradients).items():
+            part = DTensor.from_local(found, mesh, placements, run_check=False)
+            found.copy_(part.full_tensor())
+
+
+def _yet_to_reduce(gradients: Sequence[DTensor]) -> dict[DeviceMesh, list[Placement]]:
+    """How the maxima that ranks have are placed, by mesh, once torch has reduced them as the first
+    gradient is placed."""
+    first = gradients[0]
+    placed: dict[DeviceMesh, list[Placement]] = {}
+    for each in gradients[1:]:
+        at = placed.setdefault(each.device_mesh, [Replicate()] * each.device_mesh.ndim)
+        for mesh_dim, placement in enumerate(each.placements):
+            is_reduced = (
+                each.device_mesh == first.device_mesh
+                and not first.placements[mesh_dim].is_replicate()
+            )
+            if not placement.is_replicate() and not is_reduced:
+                at[mesh_dim] = Partial("max")
+    return {mesh: at for mesh, at in placed.items() if any(p.is_partial() for p in at)}
+
+
 MOVING_AS_DECIDED, GATHERING_FIRST, RESHAPING = _convolution, _argminmax, _reshape_in_place
+UNSCALING = _unscale
 
 # Per op what torch has, and what stands in its place.
 _REPLACED: Mapping[OpOverload, tuple[Handler | None, Handler]] = {
     **{op: (handler, _convolution) for op, handler in MOVING_NOTHING.items()},
     **dict.fromkeys((aten.argmax.default, aten.argmin.default), (_ARGMINMAX, _argminmax)),
+    UNSCALE: (REDUCING_FOUND, _unscale),
     **dict.fromkeys(MEANT, (None, _meant)),
     **dict.fromkeys(
         (aten.squeeze_.default, aten.squeeze_.dim, aten.squeeze_.dims, aten.t_.default),
@@ -158,8 +201,8 @@ def put_handlers_right(
     fault_of: Callable[[OpOverload, tuple[Any, ...]], str | None],
 ) -> None:
     """Have the operands of convolutions moved as decided, what `argmin` and `argmax` get wrong
-    gathered, ops run that torch's dispatcher takes for in-place ones, and tensors reshaped that are
-    squeezed in place.
+    gathered, ops run that torch's dispatcher takes for in-place ones, tensors reshaped that are
+    squeezed in place, and infinities in gradients told to all ranks.
 
     Args:
         noted: Entered around what a handler does otherwise than torch, with the fault.

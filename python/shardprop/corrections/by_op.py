@@ -21,6 +21,7 @@ from .factory_of_pending import FACTORY_OF_PENDING
 from .first_of_equals import FIRST_OF_EQUALS
 from .identity_on_all import IDENTITY_ON_ALL
 from .indexed_by_another_size import INDEXED_BY_ANOTHER_SIZE
+from .infinity_of_others import INFINITY_OF_OTHERS
 from .integers_made_pending import INTEGERS_MADE_PENDING
 from .joined_bools import JOINED_BOOLS
 from .left_out_of_keys import LEFT_OUT_OF_KEYS
@@ -78,6 +79,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     RESHAPED_IN_PLACE,
     ARGMAX_HANDLER,
     FIRST_OF_EQUALS,
+    INFINITY_OF_OTHERS,
     EMPTY_SHARDS,
     UNEVEN_FLATTENED_GATHER,
     STRIDED_OUT_OF_ORDER,

@@ -8,6 +8,7 @@ from shardprop.corrections.argmax_handler import ARGMAX_HANDLER
 from shardprop.corrections.average_of_integers import AVERAGE_OF_INTEGERS
 from shardprop.corrections.correction import CallCorrection, Correction
 from shardprop.corrections.first_of_equals import FIRST_OF_EQUALS
+from shardprop.corrections.infinity_of_others import INFINITY_OF_OTHERS
 from shardprop.corrections.integers_made_pending import INTEGERS_MADE_PENDING
 from shardprop.corrections.joined_bools import JOINED_BOOLS
 from shardprop.corrections.left_out_of_keys import LEFT_OUT_OF_KEYS
@@ -58,6 +59,7 @@ _AROUND_DECISIONS = (
     RESHAPED_IN_PLACE,
     ARGMAX_HANDLER,
     FIRST_OF_EQUALS,
+    INFINITY_OF_OTHERS,
     INTEGERS_MADE_PENDING,
     LEFT_OUT_OF_KEYS,
     WRITTEN_VIEW,

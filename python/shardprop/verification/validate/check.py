@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from ..._torch import OpOverload
+from ...rules.rule import RuleKind
 from ..calls.call import Call
 from ..crash_isolation import Lost, apart, last_apart
 from ..settings import Settings
@@ -123,7 +124,8 @@ class _Checker:
         report, settings = self._report, self._settings
         if settings.gradients:
             self._carry_out()
-        if settings.missing:
+        asks_for_rows = report.rule != RuleKind.HANDLER.value
+        if settings.missing and asks_for_rows:
             look = functools.partial(look_for_missing, self._tried, settings, self._deadline)
             try:
                 looked = apart(look, self._deadline) if settings.apart else look()

@@ -46,6 +46,7 @@ _REFUSALS = 200
 
 _TOO_SMALL = "row with a shard of a dim that the call has too small or not at all"
 _UNFULFILLED = "row that asks for other sizes than the call has"
+_HANDLED = "rows: torch's dispatcher hands the op to a function that asks for none"
 _CORRECTED = "row in whose place another decision is in force"
 
 Which = Literal["active", "torch"]
@@ -98,6 +99,8 @@ def kind_of_rule(op: _torch.OpOverload, which: Which) -> str:
     if rule is not None and rule.is_torchs_entry:
         is_torchs = rule.origin is Origin.TORCH
         return "torch single-dim rule" if is_torchs else "registered rule"
+    if found.who is Who.HANDLER:
+        return found.facts.kind.value
     if which == "active" and found.who in (Who.CORE, Who.READ_OUT):
         return "own rule"
     way = torch_registry.torchs_way(op)
@@ -141,7 +144,9 @@ class Claimant:
             Exception: what the rule raises.
         """
         found = Claims()
-        if self._rule is not None:
+        if route_of(self._executable.call.op).who is Who.HANDLER:
+            found.skipped[_HANDLED] += 1
+        elif self._rule is not None:
             self._take_listed(found, self._rule, ranks)
         else:
             self._take_decided(found, ranks, combinations, deadline)

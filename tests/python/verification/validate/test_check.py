@@ -220,6 +220,15 @@ def test_rules_that_are_right_have_no_unsound_rows(op: Any, args: Any, which: An
     assert report.calls == 1
 
 
+def test_no_row_is_claimed_of_what_torch_hands_to_a_function() -> None:
+    """It asks for no decision, so that the rule that torch has for the op is not in force."""
+    unscale = aten._amp_foreach_non_finite_check_and_unscale_.default
+    report = check(unscale, ([torch.ones(6, 4)], torch.zeros(1), torch.ones(1)))
+    assert (report.rows, report.checks, report.error) == (0, 0, None)
+    assert report.runs > 0
+    assert any("hands the op to a function" in reason for reason in report.skipped)
+
+
 def test_kinds_of_rules() -> None:
     args = (torch.randn(8, 7), [56])
     settings = Settings(ranks=(2,), missing=False)

@@ -23,6 +23,7 @@ KINDS: dict[Any, tuple[str, str]] = {
     aten.view.default: ("own rule", "torch full-mesh strategy"),
     aten.mv.default: ("decomposition", "decomposition"),
     aten.nonzero.default: ("none", "none"),
+    aten._amp_foreach_non_finite_check_and_unscale_.default: ("custom handler", "custom handler"),
 }
 
 
