@@ -118,6 +118,11 @@ TENSORS: Table = {
     "aten.linalg_inv_ex.default": _of_definite,
     "aten.orgqr.default": _reflectors,
     "aten.linalg_norm.ord_str": _norm,
+    # Into a positive number, as the parts of a norm are, which torch 2.15 has `out` be.
+    "aten.norm.Scalar_out": lambda v: [
+        given(v(6, 4), out=v.positive()),
+        given(v(4, 6), 1.0, out=v.positive()),
+    ],
     "aten.linalg_cond.p_str": _condition,
     "aten.nuclear_norm.dim": _nuclear_norm,
     "aten.trace_backward.default": lambda v: [given(v(), [6, 4]), given(v(), [6, 6])],
@@ -151,6 +156,7 @@ TENSORS: Table = {
     "aten._foreach_addcdiv_.Tensor": _times_scalars,
     "aten._foreach_addcmul_.Tensor": _times_scalars,
     "aten._amp_foreach_non_finite_check_and_unscale_.default": _unscaled,
+    "aten._amp_foreach_non_finite_check_and_unscale.default": _unscaled,
     "prims.conj_physical.default": lambda v: [
         given(v(6, 4, dtype=torch.complex128)),
         given(v(12, dtype=torch.complex128)),

@@ -70,7 +70,11 @@ def varied(executable: Executable) -> list[Data]:
     own = Data(executable.operands, expected_of(executable))
     exact = not any(is_rounded(operand.dtype) for operand in executable.operands)
     turn = _turned_exactly if exact else _turned
-    others = [turn(operand) for operand in executable.operands]
+    # What `out=` holds says nothing, and cannot be a part of a norm once it is negative.
+    others = [
+        operand if at in executable.outs else turn(operand)
+        for at, operand in enumerate(executable.operands)
+    ]
     if all(a is b for a, b in zip(others, executable.operands, strict=True)):
         return [own, own]
     try:

@@ -46,6 +46,7 @@ _REFUSALS = 200
 
 _TOO_SMALL = "row with a shard of a dim that the call has too small or not at all"
 _UNFULFILLED = "row that asks for other sizes than the call has"
+_MALFORMED = "row with more or fewer outputs than the call has, for which torch refuses the op"
 _HANDLED = "rows: torch's dispatcher hands the op to a function that asks for none"
 _CORRECTED = "row in whose place another decision is in force"
 
@@ -188,6 +189,9 @@ class Claimant:
             asked = row[outputs:]
             if outputs < 0 or any(placement is None for placement in asked):
                 found.skipped["row with another number of operands than the call"] += 1
+                continue
+            if rule.origin is Origin.TORCH and outputs not in (1, self._outputs):
+                found.skipped[_MALFORMED] += 1
                 continue
             for filled in _filled(row, self._factors):
                 claimed = Row(self._per_tensor(filled[:outputs]), tuple(filled[outputs:]))

@@ -45,7 +45,8 @@ class OpReport(Report):
 
     Attributes:
         rule: What claims the rows: ``"torch single-dim rule"``, ``"own rule"``, ``"registered
-            rule"``, ``"torch full-mesh strategy"``, ``"decomposition"``, ``"none"``.
+            rule"``, ``"torch full-mesh strategy"``, ``"decomposition"``, ``"none"``. ``"custom
+            handler"``: nothing does, for torch hands the op to a function that asks for no rows.
         rows: Distinct rows that were claimed for some call.
         checks: Executions on simulated ranks.
         findings: Unsound and missing rows, and wrong runs.

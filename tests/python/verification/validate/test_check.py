@@ -17,6 +17,8 @@ from shardprop import _torch
 from shardprop.rules.placeholder import ShardingPlaceholder
 from shardprop.verification.calls.call import Call
 from shardprop.verification.settings import Settings
+from shardprop.verification.simulator.execution import Executable
+from shardprop.verification.simulator.simulation import varied
 from shardprop.verification.validate.check import check_op
 from shardprop.verification.validate.results import OpReport
 
@@ -227,6 +229,22 @@ def test_no_row_is_claimed_of_what_torch_hands_to_a_function() -> None:
     assert (report.rows, report.checks, report.error) == (0, 0, None)
     assert report.runs > 0
     assert any("hands the op to a function" in reason for reason in report.skipped)
+
+
+@pytest.mark.skipif(not _torch.IS_215_OR_LATER, reason="torch 2.13 lists no rows for this op")
+def test_rows_of_torchs_that_leave_out_an_output_are_not_tried() -> None:
+    """torch refuses the op by them, and so do we: nothing is wrong with what cannot be called."""
+    call = Call(aten.amax.out, (torch.randn(6, 4), [1]), {"out": torch.randn(6)})
+    report = check_op(aten.amax.out, [call])
+    assert (report.rows, report.error, report.unsound, report.wrong) == (0, None, [], [])
+    assert any("for which torch refuses the op" in reason for reason in report.skipped)
+
+
+def test_what_an_out_argument_holds_is_not_varied() -> None:
+    call = Call(aten.add.out, (torch.ones(4), torch.ones(4)), {"out": torch.ones(4)})
+    own, other = varied(Executable(call))
+    assert float(other.operands[0][0]) < 0 < float(own.operands[0][0])
+    assert other.operands[2] is own.operands[2]
 
 
 def test_kinds_of_rules() -> None:
