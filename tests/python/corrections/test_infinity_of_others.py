@@ -107,6 +107,19 @@ def test_what_torch_gets_right_is_its_own(gradients: Sequence[Placements], mesh_
     assert shardprop.stats().corrections == {}
 
 
+def test_gradients_on_two_meshes(mesh_of: MeshOf) -> None:
+    infinite = torch.tensor([1.0, 1.0, 1.0, torch.inf])
+    on_ranks = []
+    for corrections in (False, True):
+        found = _one_on_each(4, 0.0)
+        with shardprop.enabled(corrections=corrections), LocalTensorMode(4):
+            first = distribute_tensor(torch.ones(4), mesh_of(2, 2), [S(0), R])
+            second = distribute_tensor(infinite, mesh_of(4), [S(0)])
+            unscale([first, second], found, torch.ones(()))
+        on_ranks.append([float(each) for each in tensors_of_ranks(found, 4)])
+    assert on_ranks == [[0.0, 1.0, 0.0, 1.0], [1.0] * 4]
+
+
 @pytest.mark.parametrize("found_inf", [None, R], ids=str)
 @pytest.mark.parametrize("gradients", [([S(0)],), ([R], [S(0)]), ([R],)], ids=str)
 def test_a_pending_scale_is_reduced(
