@@ -25,6 +25,7 @@ from .infinity_of_others import INFINITY_OF_OTHERS
 from .integers_made_pending import INTEGERS_MADE_PENDING
 from .joined_bools import JOINED_BOOLS
 from .left_out_of_keys import LEFT_OUT_OF_KEYS
+from .list_moved_inside import LIST_MOVED_INSIDE
 from .local_sizes import LOCAL_SIZES
 from .masked_twice import MASKED_TWICE
 from .named_as_in_place import NAMED_AS_IN_PLACE
@@ -48,6 +49,7 @@ __all__ = ["CORRECTIONS", "corrections_of"]
 
 CORRECTIONS: tuple[Correction, ...] = (
     LOCAL_SIZES,
+    LIST_MOVED_INSIDE,
     NO_DIMS_NAMED,
     SCAN_FROM_THE_END,
     BACKWARD_FROM_THE_END,

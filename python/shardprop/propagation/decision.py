@@ -8,6 +8,7 @@ from collections.abc import Callable
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpSchema, OutputSharding
 from ..corrections.correction import Correction
+from ..corrections.list_moved_inside import LIST_MOVED_INSIDE
 from ..errors import RefusedPlacementError, ShardpropError
 from ..metadata import output_meta
 from ..model.question import NoStrategyError, OutputMeta, Placed
@@ -138,6 +139,26 @@ def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputS
 
 def _decide_inside(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Inside:
     """The decision of a call inside a decomposition, where rows alone do not decide it."""
+    inside = _decide_call(schema, meta, chooser)
+    if chooser.corrects and inside.sharding is not None and _moves_in_list(schema, inside.sharding):
+        return Inside(None, LIST_MOVED_INSIDE)
+    return inside
+
+
+def _moves_in_list(schema: OpSchema, sharding: OutputSharding) -> bool:
+    """Would something have to move that stands in a list? (torch looks at the others.)"""
+    wanted = sharding.redistribute_schema
+    if not sharding.needs_redistribute or wanted is None:
+        return False
+    return any(
+        isinstance(spec, DTensorSpec) and spec.placements != other.placements
+        for item, target in zip(schema.args_schema, wanted.args_schema, strict=False)
+        if isinstance(item, (list, tuple)) and isinstance(target, (list, tuple))
+        for spec, other in zip(item, target, strict=False)
+    )
+
+
+def _decide_call(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Inside:
     found = route_by_arguments(schema, chooser)
     fault = found.correction if found.rule is None else None
     if found.who is Who.READ_OUT:

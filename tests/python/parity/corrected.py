@@ -12,6 +12,7 @@ from shardprop.corrections.infinity_of_others import INFINITY_OF_OTHERS
 from shardprop.corrections.integers_made_pending import INTEGERS_MADE_PENDING
 from shardprop.corrections.joined_bools import JOINED_BOOLS
 from shardprop.corrections.left_out_of_keys import LEFT_OUT_OF_KEYS
+from shardprop.corrections.list_moved_inside import LIST_MOVED_INSIDE
 from shardprop.corrections.named_as_in_place import NAMED_AS_IN_PLACE
 from shardprop.corrections.reshaped_in_place import RESHAPED_IN_PLACE
 from shardprop.corrections.strided_out_of_order import STRIDED_OUT_OF_ORDER
@@ -29,8 +30,8 @@ BEYOND_TORCH = "decided though torch refuses"
 
 # So many cases of its ops (of all, where it names none) show a correction at least once.
 _WITHIN = 1_500
-# Such operands are next to never drawn.
-_RARE = (AVERAGE_OF_INTEGERS, JOINED_BOOLS)
+# Such operands, and ops with such a decomposition, are next to never drawn.
+_RARE = (AVERAGE_OF_INTEGERS, JOINED_BOOLS, LIST_MOVED_INSIDE)
 
 
 def why_another(case: Case) -> str | None:

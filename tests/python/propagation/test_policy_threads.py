@@ -26,7 +26,7 @@ from torch.distributed.tensor._dispatch import OpDispatcher
 
 import shardprop
 from shardprop import _torch
-from shardprop.propagation.optimal_policy import OptimalPolicy
+from shardprop.redistribution.optimal_planner import ExactPlanner
 
 from ..narrow import sharded
 from ..specs import P, R, S
@@ -225,13 +225,13 @@ def test_a_redistribution_of_the_programs_own_goes_by_the_current_policy(
 ) -> None:
     x, y = crossed(mesh_of(2, 4))
     planned: list[int] = []
-    steps = OptimalPolicy.steps
+    steps = ExactPlanner.steps
 
-    def counted(self: OptimalPolicy, *specs: Any) -> Any:
+    def counted(self: ExactPlanner, *specs: Any) -> Any:
         planned.append(threading.get_ident())
         return steps(self, *specs)
 
-    monkeypatch.setattr(OptimalPolicy, "steps", counted)
+    monkeypatch.setattr(ExactPlanner, "steps", counted)
     shardprop.enable(**OPTIMAL)
     worker.run(lambda: x + y)
     planned.clear()

@@ -31,9 +31,14 @@ __all__ = ["Inside", "NestedDecisions"]
 
 
 class Inside(NamedTuple):
-    """The decision of a call inside a decomposition, and a fault of torch that it puts right."""
+    """The decision of a call inside a decomposition, and a fault of torch that it puts right.
 
-    sharding: OutputSharding
+    Attributes:
+        sharding: None: an operand would have to move where torch does not see it.
+        correction: The fault.
+    """
+
+    sharding: OutputSharding | None
     correction: Correction | None
 
 
@@ -138,7 +143,7 @@ class NestedDecisions:
             raise Refused(f"{call.op} has no rows of ours")
         inside = self._decide(schema, call.meta)
         self.correction = self.correction or inside.correction
-        return recorded(call, schema, inside.sharding)
+        return None if inside.sharding is None else recorded(call, schema, inside.sharding)
 
     def _by_rows_of(self, index: int, call: Call) -> ByRows | None:
         if index not in self._by_rows:
