@@ -53,7 +53,7 @@ class OptimalPolicy:
             planner,
             recorder.plan_corrected,
             functools.partial(decides_for_thread, self, recorder),
-            planner.forget_outdated_decisions,
+            planner.notice_groups,
         )
 
     def strictly(self) -> OptimalPolicy:

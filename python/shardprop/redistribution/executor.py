@@ -34,7 +34,7 @@ class Executor:
         note: Told of the fault, by name, where a plan puts one of torch's right.
         decides: Were the redistributions that this thread's op needs decided with these plans?
             Else they go to what stood there before.
-        between_ops: Called where the program itself redistributes, after planning: then torch's
+        between_ops: Called with the mesh where the program itself redistributes: then torch's
             dispatcher is not within an op.
     """
 
@@ -43,7 +43,7 @@ class Executor:
         planner: Planner,
         note: Callable[[str], None],
         decides: Callable[[], bool] | None = None,
-        between_ops: Callable[[], None] | None = None,
+        between_ops: Callable[[DeviceMesh], None] | None = None,
     ) -> None:
         self._planner = planner
         self._note = note
@@ -100,10 +100,10 @@ class Executor:
         if placements == spec.placements:
             return None if has_gradient else _torch.wrapped(local, spec)
         move = self._moves.asked(spec, placements)
-        if self._between_ops is not None:
-            self._between_ops()
         if move is None:
             return None
+        if self._between_ops is not None:
+            self._between_ops(spec.mesh)
         if has_gradient:
             made: DTensor = Redistribute.apply(tensor, move, self)  # type: ignore[no-untyped-call]
             return made

@@ -95,6 +95,12 @@ class ExactPlanner:
             self.models.outdated = False
             _torch.forget_decisions()
 
+    def notice_groups(self, mesh: DeviceMesh) -> None:
+        """See whether the mesh has other flattened groups than decisions were made with; where so,
+        `forget_outdated_decisions`."""
+        self.models.of(mesh)
+        self.forget_outdated_decisions()
+
     def steps(self, src: DTensorSpec, dst: DTensorSpec) -> list[Step] | None:
         """The cheapest plan, the same on every rank; None where there is none.
 

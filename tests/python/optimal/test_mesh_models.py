@@ -104,6 +104,18 @@ def test_torch_forgets_decisions_after_a_flatten_when_the_program_redistributes(
     assert forgotten == [1]
 
 
+def test_torch_forgets_decisions_at_each_switch_of_merging(forgotten: list[int]) -> None:
+    mesh = fresh_mesh(2, 2)
+    mesh._flatten()
+    gathered(mesh)
+    assert forgotten == []
+    with no_merging():
+        gathered(mesh)
+        assert forgotten == [1]
+    gathered(mesh)  # a move that was made before
+    assert forgotten == [1, 1]
+
+
 def test_torch_forgets_none_in_the_midst_of_an_op(forgotten: list[int]) -> None:
     mesh = fresh_mesh(2, 2)
     x, y = dtensor(mesh, (2, 8), [S(0), S(0)]), dtensor(mesh, (8, 2), [S(1), S(1)])
