@@ -44,6 +44,8 @@ class Executable:
         arguments: Per argument, by name, the operands in it.
         groups: Operands that are placed alike: those of one list.
         written: Operands that the op writes to.
+        kept: Those of them that may be read afterwards, which gradients are not that an optimizer
+            has scaled.
         outs: Those of them that are ``out=`` arguments, whose elements it does not read.
         aliases: Per output the operand that it is, for outputs that are operands written to.
     """
@@ -57,6 +59,8 @@ class Executable:
         self.written = sorted(i for name in written for i in arguments.get(name, ()))
         traits = traits_of(call.op)
         self.outs = [i for name in traits.out_arguments for i in arguments.get(name, ())]
+        read = {*traits.out_arguments, *(traits.arguments[at] for at in traits.written)}
+        self.kept = sorted(i for name in written if name in read for i in arguments.get(name, ()))
         self._written_by_alias = {
             alias: arguments.get(name, []) for name, aliases in written.items() for alias in aliases
         }

@@ -79,7 +79,7 @@ def _results(executable: Executable, leaves: Sequence[torch.Tensor]) -> list[tor
     operands = [x.clone() if at in written else x for at, x in enumerate(leaves)]
     call = executable.call.on(operands)
     outputs = outputs_in(call.op(*call.args, **call.kwargs)).values()
-    return [*outputs, *(operands[at] for at in executable.written)]
+    return [*outputs, *(operands[at] for at in executable.kept)]
 
 
 class OneDevice:
@@ -110,9 +110,9 @@ class OneDevice:
             self.without_gradients = f"no derivative: {kind_of_error(error)}"
             able = [at for at in floats if self._is_differentiable(at, seed)]
             self.results = self._differentiated(able, seed)
-        outputs = len(self.results) - len(executable.written)
+        outputs = len(self.results) - len(executable.kept)
         self.names = [f"output {at}" for at in range(outputs)]
-        self.names += [f"operand {at}, written to" for at in executable.written]
+        self.names += [f"operand {at}, written to" for at in executable.kept]
         if not self.wanted and not self.without_gradients:
             self.without_gradients = "no operand or result that has one"
 
@@ -251,7 +251,7 @@ class OnRanks:
         self.has_run = True
         self._layouts = tuple(
             x.placements if isinstance(x, DTensor) else None
-            for x in results[: len(results) - len(whole.executable.written)]
+            for x in results[: len(results) - len(whole.executable.kept)]
         )
         if len(results) != len(whole.results):
             found = f"{len(results)} instead of {len(whole.results)}"

@@ -177,6 +177,7 @@ def _fails(text: str, fault: Fault) -> bool:
 def _written(run: Run, fault: Fault, settings: Settings) -> str:
     whole = OneDevice(Executable(run.call), settings.seed)
     executable, written = whole.executable, whole.executable.written
+    kept = executable.kept
     rng = torch.Generator().manual_seed(settings.seed)
     layout_of = dict(zip(whole.incoming, fault.incoming, strict=False))
     operands = zip(executable.operands, run.layouts, strict=True)
@@ -200,10 +201,10 @@ def _written(run: Run, fault: Fault, settings: Settings) -> str:
         ranks=math.prod(run.sizes),
         sizes=run.sizes,
         call=_call(executable),
-        and_writes=", and what it has written to" if written else "",
+        and_writes=", and what it has written to" if kept else "",
         copies=f"    x = [y.clone() if at in {written} else y for at, y in enumerate(x)]\n"
         * bool(written),
-        results=f"[made, *(x[at] for at in {written})]" if written else "made",
+        results=f"[made, *(x[at] for at in {kept})]" if kept else "made",
         tensors="\n".join(
             f"{name} = {_laid_out(x, layout, run.sizes, rng)}"
             for name, (x, layout) in (named | gradients).items()

@@ -15,6 +15,8 @@ _COLLECTIVES = ("c10d", "c10d_functional", "_c10d_functional", "_c10d_functional
 _BOOKKEEPING = ("_add_batch_dim", "_backward", "retain_grad", "set_", "set_data")
 # Sparse or nested operands, of which the names do not speak.
 _OTHER_LAYOUTS = ("coalesce", "nested_to_padded_tensor", "smm", "sspaddmm")
+# For tensors of other classes torch computes it anew, from the other operands.
+_MADE_OF_OPERANDS = ("cumprod_backward",)
 _QUANTIZED = ("fbgemm", "prepack", "quantized", "scaled_mm")
 
 
@@ -36,6 +38,8 @@ def why_untried(op: OpOverload) -> str | None:
     packed = any(argument.name.startswith("packed") for argument in schema.arguments)
     if packed or any(word in name for word in _QUANTIZED):
         return "packed or quantized operands"
+    if name in _MADE_OF_OPERANDS:
+        return "an operand is what another one makes"
     if name == "pin_memory":
         return "needs an accelerator"
     if not _runs_on_cpu(op):
