@@ -69,9 +69,10 @@ from .flattened import (
 )
 from .from_local import (
     install_from_local,
+    spec_of_local,
     torch_from_local,
     uninstall_from_local,
-    wrapped_leaf,
+    wrapped_local,
 )
 from .generations import before_clearing, forget_decisions, forget_own_decisions, is_in_op
 from .handlers import (
@@ -121,7 +122,7 @@ from .ops import (
 )
 from .partition import INTEGERS_MADE_PENDING, partition
 from .patches import foreign_patches
-from .placements import has_strided, is_partial, is_shard, is_strided
+from .placements import are_plain, has_strided, is_partial, is_shard, is_strided
 from .planner import (
     forces_a_planner,
     forces_graph_plan,

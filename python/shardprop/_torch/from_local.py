@@ -6,20 +6,27 @@ The method itself stays: Dynamo knows it by its identity.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch.distributed.tensor import _api
+from torch.distributed.tensor import _api, _utils
 
 from .compiling import hide_from_dynamo
 from .dtensors import wrapped
-from .types import DTensor, DTensorSpec, Placement
+from .placements import is_partial
+from .specs import make_spec
+from .types import DeviceMesh, DTensor, DTensorSpec, Placement, TensorMeta
 
-__all__ = ["install_from_local", "torch_from_local", "uninstall_from_local", "wrapped_leaf"]
+__all__ = [
+    "install_from_local",
+    "spec_of_local",
+    "torch_from_local",
+    "uninstall_from_local",
+    "wrapped_local",
+]
 
 _TORCHS: Any = _api._FromTorchTensor
-_installed: object = None
+_installed: Any = None
 
 
 def install_from_local(apply: Callable[..., DTensor]) -> None:
@@ -28,8 +35,8 @@ def install_from_local(apply: Callable[..., DTensor]) -> None:
     global _installed
     if _api._FromTorchTensor in (_TORCHS, _installed):
         hide_from_dynamo(apply)
-        _installed = SimpleNamespace(apply=apply)
-        _api._FromTorchTensor = _installed  # type: ignore[assignment,misc]
+        _installed = type(_TORCHS.__name__, (_TORCHS,), {"apply": staticmethod(apply)})
+        _api._FromTorchTensor = _installed  # type: ignore[misc]
 
 
 def uninstall_from_local() -> None:
@@ -46,11 +53,43 @@ def torch_from_local(*given: Any) -> DTensor:
     return made
 
 
-def wrapped_leaf(
+def spec_of_local(
+    local: torch.Tensor,
+    mesh: DeviceMesh,
+    placements: tuple[Placement, ...],
+    shape: torch.Size | None,
+    stride: tuple[int, ...] | None,
+) -> DTensorSpec | None:
+    """The spec that torch makes of plain placements; None where it does something else: it refuses
+    the call, or this rank is outside of the mesh."""
+    reductions = {p.reduce_op for p in placements if is_partial(p)}  # type: ignore[attr-defined]
+    if bool(shape) is not bool(stride) or len(reductions) > 1:
+        return None
+    if not mesh._is_current_rank_part_of_mesh():
+        return None
+    if not shape or not stride:
+        sizes, steps = _utils.compute_global_tensor_info(local, mesh, placements)
+        shape, stride = torch.Size(sizes), tuple(steps)
+    return make_spec(mesh, placements, TensorMeta(shape, stride, local.dtype))
+
+
+def wrapped_local(
     local: torch.Tensor, spec: DTensorSpec, gradients: tuple[Placement, ...] | None
 ) -> DTensor:
     """What torch makes, with a spec that is known; differentiable."""
-    made: DTensor = _FromTorchTensor.apply(local, spec, gradients)  # type: ignore[no-untyped-call]
+    has_gradients = torch.is_grad_enabled()
+    if local.requires_grad and has_gradients:
+        made: DTensor = _FromTorchTensor.apply(local, spec, gradients)  # type: ignore[no-untyped-call]
+        return made
+    # The view is made as within an autograd function, where gradients are off.
+    torch._C._set_grad_enabled(False)
+    try:
+        view = local.view_as(local)
+    finally:
+        torch._C._set_grad_enabled(has_gradients)
+    made = wrapped(view, spec, requires_grad=local.requires_grad)
+    if local.requires_grad:  # an autograd function takes it from what it returns
+        made.requires_grad_(False)
     return made
 
 

@@ -143,26 +143,30 @@ def _unscale(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, objec
         if isinstance(scale, DTensor):
             scale = scale.redistribute(placements=[Replicate()] * scale.device_mesh.ndim)
         REDUCING_FOUND(op_call, (gradients, found, scale), kwargs)
-        for mesh, placements in _yet_to_reduce(gradients).items():
-            part = DTensor.from_local(found, mesh, placements, run_check=False)
-            found.copy_(part.full_tensor())
+        for mesh, placements in _yet_to_reduce(gradients):
+            if mesh.get_coordinate() is not None:
+                part = DTensor.from_local(found, mesh, placements, run_check=False)
+                found.copy_(part.full_tensor())
 
 
-def _yet_to_reduce(gradients: Sequence[DTensor]) -> dict[DeviceMesh, list[Placement]]:
-    """How the maxima that ranks have are placed, by mesh, once torch has reduced them as the first
-    gradient is placed."""
+def _yet_to_reduce(gradients: Sequence[DTensor]) -> list[tuple[DeviceMesh, list[Placement]]]:
+    """How the maxima that ranks have are placed, mesh after mesh, once torch has reduced them as
+    the first gradient is placed."""
     first = gradients[0]
-    placed: dict[DeviceMesh, list[Placement]] = {}
-    for each in gradients[1:]:
-        at = placed.setdefault(each.device_mesh, [Replicate()] * each.device_mesh.ndim)
-        for mesh_dim, placement in enumerate(each.placements):
-            is_reduced = (
-                each.device_mesh == first.device_mesh
-                and not first.placements[mesh_dim].is_replicate()
-            )
-            if not placement.is_replicate() and not is_reduced:
-                at[mesh_dim] = Partial("max")
-    return {mesh: at for mesh, at in placed.items() if any(p.is_partial() for p in at)}
+    meshes = list(dict.fromkeys(each.device_mesh for each in gradients))
+    if len(meshes) > 1:
+        # What the ranks of one mesh know passes on to the others, whichever ranks these have.
+        return [(mesh, [Partial("max")] * mesh.ndim) for _ in meshes for mesh in meshes]
+    others = zip(*(each.placements for each in gradients), strict=True)
+    placements: list[Placement] = [
+        Partial("max") if of_first.is_replicate() and not _are_replicas(of_all) else Replicate()
+        for of_first, of_all in zip(first.placements, others, strict=True)
+    ]
+    return [(first.device_mesh, placements)]
+
+
+def _are_replicas(placements: Sequence[Placement]) -> bool:
+    return all(placement.is_replicate() for placement in placements)
 
 
 MOVING_AS_DECIDED, GATHERING_FIRST, RESHAPING = _convolution, _argminmax, _reshape_in_place

@@ -27,6 +27,12 @@ def is_partial(placement: Placement) -> bool:
     return type(placement) not in _NOT_PARTIAL and isinstance(placement, Partial)
 
 
+def are_plain(placements: Iterable[Placement]) -> bool:
+    """Are all of torch's own classes, and no strided shards? Those of a class made of one of these
+    compare equal to it, and mean something else."""
+    return _NOT_STRIDED.issuperset(map(type, placements))
+
+
 def has_strided(placements: Iterable[Placement]) -> bool:
     """Is there a strided shard among the placements?"""
     for placement in placements:

@@ -29,9 +29,9 @@ def installed_redistribute() -> Callable[..., torch.Tensor]:
     return _carries_out
 
 
-def uninstall_redistribute() -> None:
-    """Undo `install_redistribute`."""
-    _set_redistribute(torch_redistribute)
+def uninstall_redistribute(before: Callable[..., torch.Tensor] = torch_redistribute) -> None:
+    """Undo `install_redistribute`, over what was there `before`."""
+    _set_redistribute(before)
 
 
 def _set_redistribute(function: Callable[..., torch.Tensor]) -> None:

@@ -11,7 +11,7 @@ from torch.distributed.tensor import _utils
 from torch.distributed.tensor._ops import utils as _ops_utils
 
 from .. import _core
-from .placements import has_strided, is_shard
+from .placements import are_plain, has_strided, is_shard
 from .types import (
     DeviceMesh,
     DTensorSpec,
@@ -103,18 +103,22 @@ def _plain_order(
     return tuple((entry.tensor_dim, tuple(entry.mesh_dims)) for entry in order or ())
 
 
-# Every spec that is made asks; a program has few placements.
-_ORDERS_HELD = 1_024
-
-
-@functools.lru_cache(_ORDERS_HELD)
 def default_shard_order(placements: tuple[Placement, ...]) -> tuple[ShardOrderEntry, ...]:
     """Per tensor dim that is sharded the mesh dims that cut it, from left to right."""
+    # Every spec that is made asks.
+    return (_order_of_plain if are_plain(placements) else _order_of)(placements)
+
+
+def _order_of(placements: tuple[Placement, ...]) -> tuple[ShardOrderEntry, ...]:
     cuts: dict[int, list[int]] = {}
     for mesh_dim, placement in enumerate(placements):
         if is_shard(placement):
             cuts.setdefault(placement.dim, []).append(mesh_dim)  # type: ignore[attr-defined]
     return tuple(ShardOrderEntry(dim, tuple(cuts[dim])) for dim in sorted(cuts))
+
+
+# A program has few placements.
+_order_of_plain = functools.lru_cache(1_024)(_order_of)
 
 
 def has_default_order(spec: DTensorSpec) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.autograd import forward_ad as _forward_ad
 from torch.distributed.tensor import _redistribute
 
 from . import redistribution
@@ -16,12 +17,13 @@ _profiles = torch._C._autograd._profiler_enabled
 
 def nobody_watches() -> bool:
     """May a redistribution go another way than torch's code, since no dispatch mode (a tracer, a
-    debugger, fake or simulated ranks), no transform of torch.func, no profiler and no watcher of
-    ours would see it, and no planner is named?"""
+    debugger, fake or simulated ranks), no transform of torch.func, no tangents, no profiler and no
+    watcher of ours would see it, and no planner is named?"""
     return not (
         torch._C._len_torch_dispatch_stack()
         or _profiles()
         or _transforms() is not None
+        or _forward_ad._current_level >= 0
         or redistribution.is_watched()
         or _redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN is not None
         or _redistribute._DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION

@@ -36,9 +36,9 @@ def is_unscaled_otherwise(
         raise _refused("gradients whose parts scale as the whole does", unscalable)
     if scale is not None and not scale.is_replicated():
         return True
-    if found_inf is not None:
-        return any(not spec.is_replicated() for spec in gradients)
     first, *rest = gradients
+    if found_inf is not None or any(spec.mesh != first.mesh for spec in rest):
+        return any(not spec.is_replicated() for spec in gradients)
     return any(_is_cut_otherwise(spec, first) for spec in rest)
 
 
@@ -48,8 +48,6 @@ def _is_unscalable(spec: DTensorSpec) -> bool:
 
 def _is_cut_otherwise(spec: DTensorSpec, first: DTensorSpec) -> bool:
     """Do ranks differ in a gradient that have the same of the first?"""
-    if spec.mesh != first.mesh:
-        return not spec.is_replicated()
     return any(
         of_first.is_replicate() and not placement.is_replicate()
         for of_first, placement in zip(first.placements, spec.placements, strict=True)
@@ -71,7 +69,8 @@ INFINITY_OF_OTHERS = Correction(
     "alone: of an infinity in a shard of another one, the other ranks do not learn, so that they "
     "step and that rank does not. A pending scale is taken for the whole one, and a pending "
     "`found_inf` is written into as it is.",
-    right="reduces what they found over all mesh dims on which they differ, and the scale first; "
-    "into a `found_inf` that is not replicated it does not write.",
+    right="reduces what they found over all mesh dims on which they differ, of several meshes over "
+    "all dims until each rank knows, and the scale first. A `found_inf` that is not replicated is "
+    "refused.",
     ends="a handler of torch's that looks at all its operands.",
 )

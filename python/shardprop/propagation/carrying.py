@@ -7,6 +7,7 @@ functions, which all threads share, so what is put there asks which policy the t
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -67,9 +68,16 @@ def install_carrier(
     _torch.install_redistribute(redistribute_with(plan_of, between_ops))
 
 
-def decides_for_thread(policy: Policy, recorder: Recorder) -> bool:
-    """Is what this thread does decided by `policy`, which is installed?"""
-    return _policy_of_thread(policy, recorder) is policy
+def decides_for_thread(policy: Policy, recorder: Recorder) -> Callable[[], bool]:
+    """What says whether the thread that asks is under `policy`, which is installed."""
+    # Not kept alive: what it is for belongs to the policy.
+    installed = weakref.ref(policy)
+
+    def decides() -> bool:
+        now = installed()
+        return now is not None and _policy_of_thread(now, recorder) is now
+
+    return decides
 
 
 def _policy_of_thread(installed: Policy, recorder: Recorder) -> Policy | None:

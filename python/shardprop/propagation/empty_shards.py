@@ -187,7 +187,7 @@ def _error_of_mask(operand: DTensorSpec) -> Exception | None:
     if operand.mesh.device_type != "cpu":
         return None
     dtype = operand.tensor_meta and operand.tensor_meta.dtype
-    return RuntimeError(f"without elements its mask is {dtype}, on the others torch.bool")
+    return RuntimeError(f"{dtype} without elements, else torch.bool")
 
 
 def _gathered(question: Question, choice: Choice, raised: Exception) -> Question:
@@ -240,11 +240,15 @@ def _refusal(question: Question, choice: Choice, operand: int, raised: Exception
     spec = question.operands[operand]
     layout = _layouts(question, choice)[operand]
     words = str(raised).strip().partition("\n")[0]
+    if question.rule_op in _DROPOUTS:
+        happens, whole = f"makes another mask ({words})", ""
+    else:
+        happens, whole = f"would raise ({words}) while the others wait", " or to Replicate"
     return ShardpropError(
         f"{question.op}, operand {operand}: Expected shards of {tuple(spec.shape)} that leave each "
         f"rank something, got {layout} on a mesh of {tuple(choice.mesh.shape)}: "
-        f"{_ranks_without(spec, layout)} would raise ({words}) while the others wait. "
-        "Redistribute the operand before, to shards of another dim or to Replicate."
+        f"{_ranks_without(spec, layout)} {happens}. "
+        f"Redistribute the operand before, to shards of another dim{whole}."
     )
 
 

@@ -49,12 +49,13 @@ class OptimalPolicy:
         self._otherwise = otherwise
         self._recorder = recorder
         self._strict = strict
-        self.executor = Executor(
-            planner,
-            recorder.plan_corrected,
-            functools.partial(decides_for_thread, self, recorder),
-            planner.notice_groups,
-        )
+
+    @functools.cached_property
+    def executor(self) -> Executor:
+        """See `Policy.executor`."""
+        planner, recorder = self.planner, self._recorder
+        decides = decides_for_thread(self, recorder)
+        return Executor(planner, recorder.plan_corrected, decides, planner.notice_groups)
 
     def strictly(self) -> OptimalPolicy:
         """The same, with errors where torch would decide."""

@@ -15,7 +15,7 @@ from ..redistribution.executor import Executor
 from ..redistribution.torch_plans import TorchPlanner
 from ..rules.rule import RowsRule
 from ..support.stats import Recorder
-from .carrying import install_carrier
+from .carrying import decides_for_thread, install_carrier
 from .core_call import Prepared, answer, prepare
 from .decision_cache import DecisionCache
 
@@ -58,7 +58,7 @@ class Policy(Protocol):
 
     @property
     def executor(self) -> Executor:
-        """Carries out redistributions that were carried out before."""
+        """Carries out again what was carried out before, while the policy is installed."""
 
     def strictly(self) -> Policy:
         """The same, with errors where it would leave an answer to another policy."""
@@ -106,13 +106,18 @@ class TorchPolicy:
         self._planner = planner
         self._recorder = recorder
         self._cache = DecisionCache()
-        self.executor = Executor(planner, recorder.plan_corrected)
         self.choose = self._cache.choose
         self.choose_at_its_price = functools.partial(self._cache.choose, at_its_price=True)
         self.cost = planner.cost
         self.communication = planner.cost
         self.one_decision = planner.one_decision
         self.install_plans = planner.install_plans
+
+    @functools.cached_property
+    def executor(self) -> Executor:
+        """See `Policy.executor`."""
+        recorder = self._recorder
+        return Executor(self._planner, recorder.plan_corrected, decides_for_thread(self, recorder))
 
     def strictly(self) -> TorchPolicy:
         """Itself: it leaves nothing to another."""

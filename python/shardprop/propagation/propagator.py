@@ -221,8 +221,9 @@ def enable(
         corrections: For ``"torch"``: decide rightly where torch's decision would silently give
             wrong values, and ops that torch refuses where an answer is provably right
             (docs/corrections.md). False: torch bit for bit, its faults and refusals too.
-        executor: Carry out redistributions that were carried out before by what was found out then:
-            the same collectives and bits, in less time.
+        executor: Carry out redistributions that were carried out before, and wrap local tensors
+            (``from_local``), by what was found out then: the same collectives and bits, in less
+            time.
 
     Raises:
         ShardpropError: an unknown policy or topology, a topology with a fault, or settings of
@@ -246,7 +247,7 @@ def _install(terms: Terms) -> None:
         uninstall_executor()
         _terms.change_to(terms)
         if terms.executor:
-            terms.policy.executor.install()
+            terms.policy.executor.install(over=terms.policy.has_own_plans)
         if terms.policy.corrects:
             _torch.put_right(_noted, fault_of_handler, _recorder.plan_corrected)
         else:

@@ -27,22 +27,22 @@ class Planner(Protocol):
 
 
 class Executor:
-    """Carries out redistributions by the plans of a planner.
+    """Carries out redistributions by the plans of a planner, and wraps local tensors, by what was
+    found out when that was done before.
 
     Args:
         planner: The plans.
         note: Told of the fault, by name, where a plan puts one of torch's right.
-        decides: Were the redistributions that this thread's op needs decided with these plans?
-            Else they go to what stood there before.
-        between_ops: Called with the mesh where the program itself redistributes: then torch's
-            dispatcher is not within an op.
+        decides: Is what this thread does decided with these plans? Else what stood there before
+            carries it out.
+        between_ops: Called with the mesh where the program itself redistributes.
     """
 
     def __init__(
         self,
         planner: Planner,
         note: Callable[[str], None],
-        decides: Callable[[], bool] | None = None,
+        decides: Callable[[], bool],
         between_ops: Callable[[DeviceMesh], None] | None = None,
     ) -> None:
         self._planner = planner
@@ -55,8 +55,6 @@ class Executor:
 
     def _compiled(self, source: DTensorSpec, target: DTensorSpec) -> Move | None:
         if not _torch.is_redistributed_here(source, target) or not _torch.has_default_order(source):
-            return None
-        if _torch.has_strided(source.placements) or _torch.has_strided(target.placements):
             return None
         return self._planner.move(source, target)
 
@@ -78,23 +76,38 @@ class Executor:
             not options.get("async_op")
             and options.get("use_graph_based_transform") is None
             and current_spec.mesh is target_spec.mesh
-            and _torch.is_plain(local_tensor)
-            and _torch.nobody_watches()
+            and self._is_moved_here(current_spec, local_tensor, target_spec.placements)
             and _torch.has_default_order(target_spec)
-            and (self._decides is None or self._decides())
         ):
             move = self._moves.to(current_spec, target_spec.placements)
             if move is not None:
+                if options.get("is_explicit"):
+                    self._is_between_ops(current_spec.mesh)
                 return self.carried_out(move, local_tensor)
         return self._otherwise(local_tensor, current_spec, target_spec, **options)
 
-    def _moved_to(self, tensor: DTensor, placements: tuple[Placement, ...]) -> DTensor | None:
-        """The tensor as a program asks for it, differentiable; None where torch's own code is to
-        carry it out, or to refuse it."""
+    def _is_moved_here(
+        self, source: DTensorSpec, local: torch.Tensor, placements: tuple[Placement, ...]
+    ) -> bool:
+        """May there be a move for it? The placements are found by their values, which tell all of
+        plain ones alone."""
+        return (
+            _torch.is_plain(local)
+            and _torch.are_plain(source.placements)
+            and _torch.are_plain(placements)
+            and _torch.nobody_watches()
+            and self._decides()
+        )
+
+    def _is_between_ops(self, mesh: DeviceMesh) -> None:
+        if self._between_ops is not None:
+            self._between_ops(mesh)
+
+    def moved_to(self, tensor: DTensor, placements: tuple[Placement, ...]) -> DTensor | None:
+        """The tensor as a program asks for it, differentiable; None where it is to be carried out,
+        or refused, otherwise."""
         local, spec = _torch.local_of(tensor), _torch.spec_of(tensor)
-        if type(tensor) is not DTensor or not _torch.is_plain(local):
-            return None
-        if not _torch.nobody_watches():
+        if type(tensor) is not DTensor or not self._is_moved_here(spec, local, placements):
             return None
         has_gradient = tensor.requires_grad and torch.is_grad_enabled()
         if placements == spec.placements:
@@ -102,28 +115,27 @@ class Executor:
         move = self._moves.asked(spec, placements)
         if move is None:
             return None
-        if self._between_ops is not None:
-            self._between_ops(spec.mesh)
+        self._is_between_ops(spec.mesh)
         if has_gradient:
             made: DTensor = Redistribute.apply(tensor, move, self)  # type: ignore[no-untyped-call]
             return made
         return _torch.wrapped(self.carried_out(move, local), move.target)
 
-    def moved_back(self, gradient: DTensor, move: Move, dtype: torch.dtype) -> DTensor:
-        """The gradient of what was moved, where that was. It does not become pending again: what is
-        whole or sharded stays so, as torch has it."""
+    def moved_back(self, gradient: DTensor, source: DTensorSpec) -> DTensor | None:
+        """The gradient of what was moved, where that was; None where it is to be carried out
+        otherwise. It does not become pending again: what is whole or sharded stays so, as torch has
+        it."""
         local, spec = _torch.local_of(gradient), _torch.spec_of(gradient)
-        if (
-            not torch.is_grad_enabled()
-            and type(gradient) is DTensor
-            and local.dtype is dtype
-            and _torch.is_plain(local)
-            and _torch.nobody_watches()
-        ):
-            back = self._moves.to(spec, _of_gradient(spec.placements, move.source.placements))
-            if back is not None:
-                return _torch.wrapped(self.carried_out(back, local), back.target)
-        return _torch.torch_redistribute_back(gradient, move.source, dtype)
+        if type(gradient) is not DTensor or torch.is_grad_enabled():
+            return None
+        target = _of_gradient(spec.placements, source.placements)
+        if not self._is_moved_here(spec, local, target):
+            return None
+        back = self._moves.to(spec, target)
+        if back is None:
+            return None
+        self._is_between_ops(spec.mesh)
+        return _torch.wrapped(self.carried_out(back, local), back.target)
 
     def redistribute(
         self,
@@ -135,7 +147,7 @@ class Executor:
         """Stands in for the method of this name; with options torch's own runs."""
         is_here = device_mesh is None or device_mesh is tensor.device_mesh
         if placements is not None and is_here and not options:
-            made = self._moved_to(tensor, tuple(placements))
+            made = self.moved_to(tensor, tuple(placements))
             if made is not None:
                 return made
         method = _torch.torchs_methods["redistribute"]
@@ -147,7 +159,7 @@ class Executor:
     ) -> torch.Tensor:
         """Stands in for the method of this name."""
         if not (tensor.requires_grad and torch.is_grad_enabled()):
-            made = self._moved_to(tensor, (Replicate(),) * tensor.device_mesh.ndim)
+            made = self.moved_to(tensor, (Replicate(),) * tensor.device_mesh.ndim)
             if made is not None:
                 local = _torch.local_of(made)
                 return local.view_as(local)
@@ -155,12 +167,20 @@ class Executor:
         whole: torch.Tensor = method(tensor, grad_placements=grad_placements)
         return whole
 
-    def install(self) -> None:
-        """Put these functions in the place of torch's, where nobody else's are."""
+    def clear(self) -> None:
+        """Forget moves and specs."""
         self._moves.clear()
         self._wrapper.clear()
-        # Where threads are under other terms, what asks them stays, and is asked each time.
-        if self._decides is not None or _torch.is_redistribute_torchs():
+
+    def install(self, over: bool) -> None:
+        """Put these functions in the place of torch's, where nobody else's are.
+
+        Args:
+            over: Put them over what carries out redistributions now, if it is not torch's.
+        """
+        global _installed
+        self.clear()
+        if over or _torch.is_redistribute_torchs():
             self._otherwise = _torch.installed_redistribute()
             _torch.install_redistribute(self.redistribute_local_tensor)
         _torch.install_from_local(self._wrapper.from_local)
@@ -182,17 +202,24 @@ class Executor:
         ) -> torch.Tensor:
             return executor.full_tensor(self, grad_placements)
 
-        executor = self
+        executor = _installed = self
         _torch.install_methods(redistribute=redistribute, full_tensor=full_tensor)
+
+
+_installed: Executor | None = None
 
 
 def uninstall() -> None:
     """Undo `Executor.install`."""
+    global _installed
     _torch.uninstall_methods()
     _torch.uninstall_from_local()
-    owner = getattr(_torch.installed_redistribute(), "__self__", None)
-    if isinstance(owner, Executor):
-        _torch.install_redistribute(owner._otherwise)
+    executor, _installed = _installed, None
+    if executor is None:
+        return
+    if _torch.installed_redistribute() == executor.redistribute_local_tensor:
+        _torch.uninstall_redistribute(executor._otherwise)
+    executor.clear()
 
 
 class Redistribute(torch.autograd.Function):
@@ -202,14 +229,19 @@ class Redistribute(torch.autograd.Function):
     def forward(ctx: Any, tensor: DTensor, move: Move, executor: Executor) -> DTensor:
         """The tensor moved."""
         local = _torch.local_of(tensor)
-        ctx.move, ctx.executor, ctx.dtype = move, executor, local.dtype
+        ctx.source, ctx.dtype = move.source, local.dtype
         made = executor.carried_out(move, local)
         return _torch.wrapped(made, move.target, requires_grad=tensor.requires_grad)
 
     @staticmethod
     def backward(ctx: Any, gradient: DTensor) -> tuple[DTensor, None, None]:
-        """The gradient moved back."""
-        return ctx.executor.moved_back(gradient, ctx.move, ctx.dtype), None, None
+        """The gradient moved back, by whatever carries out redistributions now."""
+        back = None
+        if _installed is not None and _torch.local_of(gradient).dtype is ctx.dtype:
+            back = _installed.moved_back(gradient, ctx.source)
+        if back is None:
+            back = _torch.torch_redistribute_back(gradient, ctx.source, ctx.dtype)
+        return back, None, None
 
 
 def _of_gradient(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch.distributed._local_tensor import LocalTensor, LocalTensorMode
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Placement, distribute_tensor
@@ -16,6 +17,7 @@ from shardprop.corrections.infinity_of_others import INFINITY_OF_OTHERS
 from shardprop.errors import RefusedPlacementError
 
 from ..narrow import sharded
+from ..optimal.gloo import Processes
 from ..specs import R, S
 
 MeshOf = Callable[..., DeviceMesh]
@@ -118,6 +120,31 @@ def test_gradients_on_two_meshes(mesh_of: MeshOf) -> None:
             unscale([first, second], found, torch.ones(()))
         on_ranks.append([float(each) for each in tensors_of_ranks(found, 4)])
     assert on_ranks == [[0.0, 1.0, 0.0, 1.0], [1.0] * 4]
+
+
+def found_on_rank(meshes: Sequence[Sequence[int]], infinite_on: int) -> float:
+    """What a rank finds of ones on meshes of some of the ranks, sharded but on the first mesh; on
+    the last one, one rank has an infinity."""
+    gradients = []
+    for number, ranks in enumerate(meshes):
+        mesh = DeviceMesh("cpu", list(ranks))
+        is_last = number == len(meshes) - 1
+        local = torch.full((2,), torch.inf if is_last and dist.get_rank() == infinite_on else 1.0)
+        gradients.append(DTensor.from_local(local, mesh, [S(0) if number else R], run_check=False))
+    found = torch.zeros(1)
+    with shardprop.enabled():
+        unscale(gradients, found, torch.ones(1))
+    return float(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("meshes", [[(0, 1, 2), (1, 2)], [(0, 1), (1, 2)]], ids=str)
+def test_ranks_outside_of_a_mesh_learn_of_it(meshes: Sequence[Sequence[int]]) -> None:
+    ranks = Processes(3)
+    try:
+        assert ranks.call(found_on_rank, meshes, 2) == [1.0] * 3
+    finally:
+        ranks.close()
 
 
 @pytest.mark.parametrize("found_inf", [None, R], ids=str)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor._redistribute import (
     disable_redistribute_transform_optimization as no_merging,
@@ -47,8 +49,8 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         monkeypatch.undo()
 
 
-def gathered(mesh: DeviceMesh) -> None:
-    dtensor(mesh, (2, 8), [S(0), S(0)]).redistribute(placements=[R, R])
+def gathered(mesh: DeviceMesh, **options: Any) -> None:
+    dtensor(mesh, (2, 8), [S(0), S(0)]).redistribute(placements=[R, R], **options)
 
 
 def test_a_model_is_made_once_until_the_groups_change() -> None:
@@ -104,15 +106,18 @@ def test_torch_forgets_decisions_after_a_flatten_when_the_program_redistributes(
     assert forgotten == [1]
 
 
-def test_torch_forgets_decisions_at_each_switch_of_merging(forgotten: list[int]) -> None:
+@pytest.mark.parametrize("options", [{}, {"forward_dtype": torch.float32}], ids=str)
+def test_torch_forgets_decisions_at_each_switch_of_merging(
+    forgotten: list[int], options: dict[str, Any]
+) -> None:
     mesh = fresh_mesh(2, 2)
     mesh._flatten()
-    gathered(mesh)
+    gathered(mesh, **options)
     assert forgotten == []
     with no_merging():
-        gathered(mesh)
+        gathered(mesh, **options)
         assert forgotten == [1]
-    gathered(mesh)  # a move that was made before
+    gathered(mesh, **options)  # a move that was made before
     assert forgotten == [1, 1]
 
 

@@ -26,6 +26,7 @@ from torch.distributed.tensor._dispatch import OpDispatcher
 
 import shardprop
 from shardprop import _torch
+from shardprop.propagation.propagator import current_policy
 from shardprop.redistribution.optimal_planner import ExactPlanner
 
 from ..narrow import sharded
@@ -241,6 +242,41 @@ def test_a_redistribution_of_the_programs_own_goes_by_the_current_policy(
     # It has run no op since.
     worker.run(lambda: x.redistribute(placements=[R, R]))
     assert len(planned) == 1
+
+
+@pytest.mark.parametrize("before", [OPTIMAL, {}], ids=["optimal", "torch"])
+def test_what_an_op_moves_itself_goes_by_the_policy_that_decided_it(
+    before: dict[str, Any], mesh_of: MeshOf, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Convolutions have their operands moved by a handler, within the op."""
+    mesh = mesh_of(2, 2)
+    image = distribute_tensor(torch.ones(4, 4, 8, 8), mesh, [S(1), S(1)], src_data_rank=None)
+    weight = distribute_tensor(torch.ones(4, 4, 3, 3), mesh, [R, R], src_data_rank=None)
+    planners: list[object] = []
+    handlers = sys.modules["shardprop._torch.handlers"]  # its name in the package is a function
+    steps, moved = ExactPlanner.steps, handlers._moved
+    decided, changed = threading.Event(), threading.Event()
+
+    def noted(self: ExactPlanner, *specs: Any) -> Any:
+        planners.append(self)
+        return steps(self, *specs)
+
+    def stopped(*given: Any) -> Any:
+        decided.set()
+        assert changed.wait(60)
+        with monkeypatch.context() as patched:
+            patched.setattr(ExactPlanner, "steps", noted)
+            return moved(*given)
+
+    monkeypatch.setattr(handlers, "_moved", stopped)
+    shardprop.enable(**before)
+    planner = getattr(current_policy(), "planner", None)
+    worker.begin(lambda: torch.nn.functional.conv2d(image, weight))
+    assert decided.wait(60)
+    shardprop.enable(policy="optimal", topology="cpu-gloo")
+    changed.set()
+    worker.finish()
+    assert {*planners} == ({planner} if before else set())
 
 
 def test_a_decision_may_run_ops_and_clear_caches(mesh_of: MeshOf) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Partial
+from torch.distributed.tensor import DTensor, Partial, Shard
 
 import shardprop
 
@@ -87,6 +88,77 @@ def test_meshes_are_not_mixed_up(mesh_of: MeshOf) -> None:
         for mesh in (mesh_of(2), mesh_of(4), mesh_of(2)):
             made = DTensor.from_local(local, mesh, [S(0)])
             assert made.device_mesh is mesh and made.shape[0] == 4 * mesh.size()
+
+
+class MyShard(Shard):
+    """Equal to a Shard, as torch compares them."""
+
+
+class MyPartial(Partial):
+    def _reduce_value(self, tensor: torch.Tensor, mesh: DeviceMesh, mesh_dim: int) -> torch.Tensor:
+        return torch.full_like(tensor, -7.0)
+
+
+def test_a_class_of_the_programs_own_is_not_the_one_it_is_made_of(mesh_of: MeshOf) -> None:
+    """Neither for what is wrapped nor for where it moves to."""
+    local = torch.ones(4, 6)
+    with shardprop.enabled():
+        for own, torchs in ((MyShard(0), S(0)), (MyPartial(), P), (S(0), MyShard(0))):
+            for placement in (torchs, own):
+                made = DTensor.from_local(local, mesh_of(2), [placement])
+                assert type(made.placements[0]) is type(placement)
+        whole = DTensor.from_local(local, mesh_of(2), [MyPartial()]).redistribute(placements=[R])
+        assert whole.to_local().eq(-7).all()
+        x = DTensor.from_local(local, mesh_of(2), [R])
+        for placement in (S(0), MyShard(0)):
+            assert type(x.redistribute(placements=[placement]).placements[0]) is type(placement)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+def test_tangents_are_torchs(mesh_of: MeshOf) -> None:
+    """It has no forward derivative, and says so."""
+    x = torch.ones(4, 6)
+    with shardprop.enabled():
+        DTensor.from_local(x, mesh_of(2), [R])
+        with forward_ad.dual_level(), pytest.raises(NotImplementedError, match="jvp"):
+            DTensor.from_local(forward_ad.make_dual(x, x), mesh_of(2), [R])
+
+
+def test_a_shape_that_is_no_size_is_not_held(mesh_of: MeshOf) -> None:
+    x = torch.ones(4, 6)
+    with shardprop.enabled():
+        shapes: Any = (8, 6), torch.Size((8, 6))
+        for shape in shapes:
+            made = DTensor.from_local(x, mesh_of(2), [S(0)], shape=shape, stride=(6, 1))
+        assert type(made._spec.shape) is torch.Size
+
+
+def test_without_gradients_and_outside_of_the_mesh_it_is_as_torch_has_it(mesh_of: MeshOf) -> None:
+    leaf = torch.ones(4, 6, requires_grad=True)
+    without_this_rank = DeviceMesh("cpu", [1, 2])
+
+    def without_gradients() -> tuple[Any, ...]:
+        with torch.no_grad():
+            made = DTensor.from_local(leaf, mesh_of(2), [S(0)])
+        local = made._local_tensor
+        leaves = made.is_leaf, local.is_leaf
+        return made.requires_grad, made.grad_fn, local.requires_grad, local.grad_fn, leaves
+
+    expected = without_gradients()
+    with shardprop.enabled():
+        for _ in range(2):
+            assert without_gradients() == expected
+            outside = DTensor.from_local(torch.ones(4, 6), without_this_rank, [S(0)])
+            assert outside.shape == (8, 6) and outside.to_local().shape == (0,)
+
+
+def test_the_view_of_the_local_tensor_is_made_without_gradients(mesh_of: MeshOf) -> None:
+    weight = torch.ones(4, 6, requires_grad=True)
+    with shardprop.enabled():
+        for _ in range(2):
+            made = DTensor.from_local(torch.ones(4, 6), mesh_of(2), [S(0)])
+            with pytest.raises(RuntimeError, match="no_grad mode"):
+                made._local_tensor.mul_(weight)
 
 
 def test_without_the_executor_it_is_torchs(mesh_of: MeshOf) -> None:
