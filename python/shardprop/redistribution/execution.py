@@ -3,6 +3,7 @@ functions, which executor.py calls whenever the plan is met again."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ def _compiled(at: _Site) -> _torch.LocalStep:
     kind, move = at.step.kind, _move_of(at.step)
     if kind in _AS_TORCHS:
         src, scale = _merged(at) if kind in _REDUCING else (at.src, 1)
-        step = _torch.local_step(src, at.dst, at.mesh, at.mesh_dim, at.logical_shape())
+        step = _torch.local_step(src, at.dst, at.mesh, at.mesh_dim, at.logical_shape)
         if step is not None:
             return step if scale == 1 else lambda local: _divided(step(local), scale)
     return lambda local: _torch.waited(move(local, at))
@@ -105,10 +106,12 @@ class _Site:
         """How many ranks take part."""
         return self.mesh.size(self.mesh_dim)
 
+    @functools.cached_property
     def coordinate(self) -> int:
         """This rank's place among them."""
         return _torch.coordinate_on(self.mesh, self.mesh_dim)
 
+    @functools.cached_property
     def logical_shape(self) -> list[int]:
         """The shape of the tensor that the step's mesh dims cut, on this rank: all other cuts of
         the layout before, in the order in which they are made."""
@@ -164,7 +167,7 @@ def _no_flattened_mesh(step: Step, mesh: DeviceMesh) -> str:
 
 
 def _all_gather(local: torch.Tensor, at: _Site) -> torch.Tensor:
-    return _torch.gather(at.src, local, at.mesh, at.mesh_dim, at.logical_shape())
+    return _torch.gather(at.src, local, at.mesh, at.mesh_dim, at.logical_shape)
 
 
 def _all_reduce(local: torch.Tensor, at: _Site) -> torch.Tensor:
@@ -205,7 +208,7 @@ def _merged(at: _Site) -> tuple[Placement, int]:
 
 
 def _all_to_all(local: torch.Tensor, at: _Site) -> torch.Tensor:
-    return _torch.all_to_all(at.src, at.dst, local, at.mesh, at.mesh_dim, at.logical_shape())
+    return _torch.all_to_all(at.src, at.dst, local, at.mesh, at.mesh_dim, at.logical_shape)
 
 
 def _chunk(local: torch.Tensor, at: _Site) -> torch.Tensor:
@@ -219,8 +222,8 @@ def _partition(local: torch.Tensor, at: _Site) -> torch.Tensor:
 def _zero_fill(local: torch.Tensor, at: _Site) -> torch.Tensor:
     """Zeros but for this rank's own piece."""
     dim: int = at.src.dim  # type: ignore[attr-defined]
-    whole = at.logical_shape()[dim]
-    offset = _torch.local_offset(whole, at.size, at.coordinate())
+    whole = at.logical_shape[dim]
+    offset = _torch.local_offset(whole, at.size, at.coordinate)
     # Pairs of what is put before and behind, from the last dim.
     padding = [0, 0] * (local.ndim - 1 - dim)
     return torch.constant_pad_nd(local, [*padding, offset, whole - offset - local.size(dim)], 0)
@@ -232,7 +235,7 @@ def _permute(local: torch.Tensor, at: _Site) -> torch.Tensor:
     sizes = tuple(at.whole.size(mesh_dim) for mesh_dim in range(at.whole.ndim))
     table = destinations(step.before.shard_order, step.after.shard_order, sizes, step.mesh_dims)
     flat = local.contiguous().view(-1)
-    counts: list[int] = _counts(flat.size(0), at.coordinate(), table)
+    counts: list[int] = _counts(flat.size(0), at.coordinate, table)
     sent, received = counts[: len(table)], counts[len(table) :]
     return _torch.exchange(flat, received, sent, at.mesh, at.mesh_dim).view(local.shape)
 

@@ -114,9 +114,11 @@ class Moves:
         key += id(mesh).to_bytes(8, "little")
         found = self._of_layouts.get(key)
         if found is None:
+            # By its spec only when it is met again: most are not.
             found = (mesh, _FromOne({}, {}))
             self._of_layouts.put(key, found)
-        self._of_specs.put(id(source), (source, found[1]))
+        else:
+            self._of_specs.put(id(source), (source, found[1]))
         return found[1]
 
     def _made(self, source: DTensorSpec, placements: tuple[Placement, ...]) -> Move | None:

@@ -114,11 +114,16 @@ class ExactPlanner:
         cached = self._plans.get(key)
         if cached is not None:
             return cached[1]
-        found, steps, _ = _core.exact_plan(model, src, dst, self.limit_bytes)
-        plan = steps_of(steps) if found else None
+        plan = self._searched(model, src, dst)
         if source and target:
             self._plans.put(key, (model, plan))
         return plan
+
+    def _searched(
+        self, model: _core.CostModel, src: DTensorSpec, dst: DTensorSpec
+    ) -> list[Step] | None:
+        found, steps, _ = _core.exact_plan(model, src, dst, self.limit_bytes)
+        return steps_of(steps) if found else None
 
     def move(self, src: DTensorSpec, dst: DTensorSpec) -> Move | None:
         """The cheapest plan as functions of the local tensor; None where there is none, or the core
@@ -128,7 +133,7 @@ class ExactPlanner:
             ShardpropError: the topology does not fit the mesh.
         """
         try:
-            steps = self.steps(src, dst)
+            steps = self._searched(self.models.of(src.mesh), src, dst)  # moves are held themselves
         except _core.Unsupported:
             return None
         return None if steps is None else Move(src, dst, compiled(steps, src.mesh, src.shape))

@@ -122,7 +122,7 @@ def test_what_the_core_declines_is_counted_or_refused(
     mesh = fresh_mesh(4)
     x = dtensor(mesh, (16, 64), [S(0)])
     ends = spec_of(mesh, (64, 64), [S(0)]), spec_of(mesh, (64, 64), [R])
-    for name in ("steps", "price"):
+    for name in ("_searched", "price"):
         monkeypatch.setattr(ExactPlanner, name, declined)
     monkeypatch.setattr(optimal_policy, "choose_cheapest", declined)
     shardprop.enable(policy="optimal", topology=TOPOLOGY, strict=strict)
@@ -193,13 +193,13 @@ def test_a_planner_of_torchs_that_the_program_names_plans(
 ) -> None:
     x = dtensor(fresh_mesh(4), (16, 64), [S(0)])
     asked = []
-    steps = ExactPlanner.steps
+    steps = ExactPlanner._searched
 
     def counted(*args: Any) -> Any:
         asked.append(1)
         return steps(*args)
 
-    monkeypatch.setattr(ExactPlanner, "steps", counted)
+    monkeypatch.setattr(ExactPlanner, "_searched", counted)
     shardprop.enable(policy="optimal", topology=TOPOLOGY)
     with use_min_cost_redistribution_plan(by_graph):
         assert _torch.forces_a_planner()

@@ -226,13 +226,13 @@ def test_a_redistribution_of_the_programs_own_goes_by_the_current_policy(
 ) -> None:
     x, y = crossed(mesh_of(2, 4))
     planned: list[int] = []
-    steps = ExactPlanner.steps
+    steps = ExactPlanner._searched
 
     def counted(self: ExactPlanner, *specs: Any) -> Any:
         planned.append(threading.get_ident())
         return steps(self, *specs)
 
-    monkeypatch.setattr(ExactPlanner, "steps", counted)
+    monkeypatch.setattr(ExactPlanner, "_searched", counted)
     shardprop.enable(**OPTIMAL)
     worker.run(lambda: x + y)
     planned.clear()
@@ -254,7 +254,7 @@ def test_what_an_op_moves_itself_goes_by_the_policy_that_decided_it(
     weight = distribute_tensor(torch.ones(4, 4, 3, 3), mesh, [R, R], src_data_rank=None)
     planners: list[object] = []
     handlers = sys.modules["shardprop._torch.handlers"]  # its name in the package is a function
-    steps, moved = ExactPlanner.steps, handlers._moved
+    steps, moved = ExactPlanner._searched, handlers._moved
     decided, changed = threading.Event(), threading.Event()
 
     def noted(self: ExactPlanner, *specs: Any) -> Any:
@@ -265,7 +265,7 @@ def test_what_an_op_moves_itself_goes_by_the_policy_that_decided_it(
         decided.set()
         assert changed.wait(60)
         with monkeypatch.context() as patched:
-            patched.setattr(ExactPlanner, "steps", noted)
+            patched.setattr(ExactPlanner, "_searched", noted)
             return moved(*given)
 
     monkeypatch.setattr(handlers, "_moved", stopped)
