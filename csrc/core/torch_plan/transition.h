@@ -1,5 +1,5 @@
-// THE one table of one-step moves of one mesh dim: what torch's ring model asks for them and what
-// they do to the bytes that each rank holds.
+// torch's table of one-step moves of one mesh dim: what its ring model asks for them and what they
+// do to the bytes that each rank holds. (Policy optimal's: optimal/plan_moves.h.)
 #pragma once
 
 #include "layout/mesh.h"

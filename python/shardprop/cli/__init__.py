@@ -25,7 +25,7 @@ doctor_checks/   `doctor`
 notation         `explain`: tensors and arguments as they are typed
 fitting          `explain`: which overload of an op takes them
 
-A new command also goes into the table of docs/cli.md, and into COMMANDS in
+A new command also goes into the README's list, the table of docs/cli.md, and COMMANDS in
 tests/python/cli/test_commands.py.
 """
 
