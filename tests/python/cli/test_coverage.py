@@ -54,7 +54,9 @@ def test_no_op_falls_back(found: Coverage) -> None:
 
 def test_most_ops_have_a_rule(found: Coverage) -> None:
     least, least_usual = LEAST_BY_RULE_PERCENT[version()]
-    for part, bound in ((found, least), (found.reached_always(), least_usual)):
+    # Others may have been registered in this process before.
+    torchs = Coverage(tuple(op for op in found.ops if op.op.startswith(("aten.", "prims."))))
+    for part, bound in ((torchs, least), (torchs.reached_always(), least_usual)):
         assert part.percent(Decider.CORE_RULE) + part.percent(Decider.OWN_RULE) >= bound
 
 
