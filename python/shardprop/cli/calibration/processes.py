@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -31,6 +32,12 @@ def run(request: Request) -> None:
     """
     if is_under_torchrun():
         _run_rank(int(os.environ["RANK"]), "env://", request)
+        # As a process that is started below ends: where the interpreter takes down what gloo has
+        # left, a thread of gloo's has aborted the process ("terminate called without an active
+        # exception"), and torchrun the others.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
     else:
         run_ranks(_run_rank, request.ranks, request)
 
