@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,8 @@ def test_an_unknown_op_makes_no_sense() -> None:
 def test_an_op_that_is_not_done_in_time_has_no_rule() -> None:
     code, text = _run("convolution.default", "--time-limit", "0.3")  # it takes some ten seconds
     assert code == 1
-    assert "no rule found: not done within 0.3 s" in text
+    # Half of the time is for trying calls, where that is as far as a busy machine comes.
+    assert re.search(r"no rule found: not done within 0\.(3|15) s", text)
 
 
 @pytest.mark.slow
