@@ -103,7 +103,7 @@ class Executor:
         if self._between_ops is not None:
             self._between_ops(mesh)
 
-    def moved_to(self, tensor: DTensor, placements: tuple[Placement, ...]) -> DTensor | None:
+    def _moved_to(self, tensor: DTensor, placements: tuple[Placement, ...]) -> DTensor | None:
         """The tensor as a program asks for it, differentiable; None where it is to be carried out,
         or refused, otherwise."""
         local, spec = _torch.local_of(tensor), _torch.spec_of(tensor)
@@ -147,7 +147,7 @@ class Executor:
         """Stands in for the method of this name; with options torch's own runs."""
         is_here = device_mesh is None or device_mesh is tensor.device_mesh
         if placements is not None and is_here and not options:
-            made = self.moved_to(tensor, tuple(placements))
+            made = self._moved_to(tensor, tuple(placements))
             if made is not None:
                 return made
         method = _torch.torchs_methods["redistribute"]
@@ -159,7 +159,7 @@ class Executor:
     ) -> torch.Tensor:
         """Stands in for the method of this name."""
         if not (tensor.requires_grad and torch.is_grad_enabled()):
-            made = self.moved_to(tensor, (Replicate(),) * tensor.device_mesh.ndim)
+            made = self._moved_to(tensor, (Replicate(),) * tensor.device_mesh.ndim)
             if made is not None:
                 local = _torch.local_of(made)
                 return local.view_as(local)

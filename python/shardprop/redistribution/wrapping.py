@@ -37,34 +37,21 @@ class Wrapper:
         gradients: tuple[Placement, ...] | None,
     ) -> DTensor:
         """See torch. What is checked on all ranks, and what somebody looks at, is torch's."""
-        spec = None
+        given = local, mesh, placements, run_check, shape, stride, gradients
         if (
-            not run_check
-            and _torch.is_own(local)
-            and _torch.are_plain(placements)
-            and type(shape) in _SHAPES
-            and type(stride) in _STRIDES
-            and _torch.nobody_watches()
+            run_check
+            or not _torch.is_own(local)
+            or not _torch.are_plain(placements)
+            or type(shape) not in _SHAPES
+            or type(stride) not in _STRIDES
+            or not _torch.nobody_watches()
         ):
-            spec = self._spec(local, mesh, placements, shape, stride)
-        if spec is None:
-            return _torch.torch_from_local(
-                local, mesh, placements, run_check, shape, stride, gradients
-            )
-        return _torch.wrapped_local(local, spec, gradients)
-
-    def _spec(
-        self,
-        local: torch.Tensor,
-        mesh: DeviceMesh,
-        placements: tuple[Placement, ...],
-        shape: torch.Size | None,
-        stride: tuple[int, ...] | None,
-    ) -> DTensorSpec | None:
+            return _torch.torch_from_local(*given)
         key = id(mesh), placements, local.shape, local.stride(), local.dtype, shape, stride
         spec = self._specs.get(key)
         if spec is None:
             spec = _torch.spec_of_local(local, mesh, placements, shape, stride)
-            if spec is not None:
-                self._specs.put(key, spec)
-        return spec
+            if spec is None:
+                return _torch.torch_from_local(*given)
+            self._specs.put(key, spec)
+        return _torch.wrapped_local(local, spec, gradients)
