@@ -11,6 +11,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -53,10 +54,15 @@ _ENDING_THE_PROCESS = frozenset(
         aten.native_batch_norm_backward.out,
     )
 )
-# On a CPU their mask has the dtype of the operand where there are no elements, else it is of bools:
-# with `out=` they raise; without, the next collective of the mask does. No operand is gathered for
-# them: ranks on CPUs do not draw the same numbers, so what they made of a whole one would differ.
 _DROPOUTS = frozenset((aten.native_dropout.default, aten.native_dropout.out))
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """What becomes of an op on a rank that holds nothing of an operand."""
+
+    happens: str
+    is_mended_by_gathering: bool = True
 
 
 def has_empty_shard(*specs: DTensorSpec) -> bool:
@@ -71,7 +77,7 @@ def rule_for_all_ranks(schema: OpSchema, rule: Rule, chooser: Chooser) -> Rule |
     """
     try:
         are_fit = all(
-            _error_on_some(question, rule.choose(question, chooser)) is None
+            _fault_on_some(question, rule.choose(question, chooser)) is None
             for question in asked_of(schema, rule).questions
         )
     except Exception:
@@ -128,8 +134,8 @@ class _ForAllRanks(Rule):
         """
         asked = question
         choice = self._rule.choose(asked, chooser)
-        while (error := _error_on_some(asked, choice)) is not None:
-            asked = _gathered(asked, choice, error)
+        while (fault := _fault_on_some(asked, choice)) is not None:
+            asked = _gathered(asked, choice, fault)
             choice = self._rule.choose(asked, chooser)
         return choice if asked is question else _priced(question, choice, chooser)
 
@@ -140,27 +146,27 @@ def _layouts(question: Question, choice: Choice) -> list[Placements]:
     return [*choice.operands, *(tuple(spec.placements) for spec in rest)]
 
 
-def _error_on_some(question: Question, choice: Choice) -> Exception | None:
-    """What the op raises on a rank that holds nothing of an operand; None if it does not."""
+def _fault_on_some(question: Question, choice: Choice) -> _Fault | None:
+    """The first on a rank that holds nothing of an operand; None if there is none."""
     if choice.pinned:
         return None  # operands on several meshes, each with ranks of its own
     whole = [tuple(spec.shape) for spec in question.operands]
     held = shapes_held(whole, _layouts(question, choice), choice.mesh.shape)
     empty = (shapes for shapes in held if any(map(_is_emptied, whole, shapes)))
-    errors = (_error_on(question, shapes) for shapes in empty)
-    return next((error for error in errors if error is not None), None)
+    faults = (_fault_on(question, shapes) for shapes in empty)
+    return next(filter(None, faults), None)
 
 
 def _is_emptied(whole: Shape, local: Shape) -> bool:
     return 0 in local and 0 not in whole
 
 
-def _error_on(question: Question, shapes: Sequence[Shape]) -> Exception | None:
-    """What the op raises on zeros of these shapes."""
+def _fault_on(question: Question, shapes: Sequence[Shape]) -> _Fault | None:
+    """What becomes of the op on zeros of these shapes; None if all is well."""
     if question.rule_op in _ENDING_THE_PROCESS:
-        return RuntimeError("its kernel ends the process where there are no elements")
+        return _raising("its kernel ends the process where there are no elements")
     if question.rule_op in _DROPOUTS:
-        return _error_of_mask(question.operands[0])
+        return _fault_of_mask(question.operands[0])
     outputs = [math.prod(meta.shape) for meta in metas_of(question.meta) if meta is not None]
     device = "cpu" if sum(outputs) <= _MOST_COMPUTED else "meta"
     written = traits_of(question.op).mutates
@@ -178,19 +184,30 @@ def _error_on(question: Question, shapes: Sequence[Shape]) -> Exception | None:
         except NotImplementedError:  # no kernel for the device
             return None
         except Exception as error:  # whatever an op raises of itself
-            return None if "not implemented for" in str(error) else error
+            return None if "not implemented for" in str(error) else _raising(str(error))
     return None
 
 
-def _error_of_mask(operand: DTensorSpec) -> Exception | None:
-    """What is wrong with the mask of an empty operand; None on devices that make it of bools."""
+def _raising(words: str) -> _Fault:
+    line = words.strip().partition("\n")[0]
+    return _Fault(f"would raise ({line}) while the others wait")
+
+
+def _fault_of_mask(operand: DTensorSpec) -> _Fault | None:
+    """What is wrong with a dropout's mask of an empty operand.
+
+    On a CPU it has the dtype of the operand, else it is of bools: with `out=` the op raises;
+    without, the next collective of the mask does. No operand is gathered: ranks on CPUs do not draw
+    the same numbers, so what they made of a whole one would differ.
+    """
     if operand.mesh.device_type != "cpu":
         return None
     dtype = operand.tensor_meta and operand.tensor_meta.dtype
-    return RuntimeError(f"{dtype} without elements, else torch.bool")
+    happens = f"makes another mask ({dtype} without elements, else torch.bool)"
+    return _Fault(happens, is_mended_by_gathering=False)
 
 
-def _gathered(question: Question, choice: Choice, raised: Exception) -> Question:
+def _gathered(question: Question, choice: Choice, fault: _Fault) -> Question:
     """The question with operands replicated on the mesh dims that shard what some rank has nothing
     of; all of them on all, if that leaves it as it is.
 
@@ -207,10 +224,10 @@ def _gathered(question: Question, choice: Choice, raised: Exception) -> Question
         empty = [{*range(spec.ndim)} for spec in specs]
     gathered = [*map(_replicated, specs, empty)]
     moved = [at for at, spec in enumerate(specs) if gathered[at] is not spec]
-    staying = moved if question.rule_op in _DROPOUTS else staying_operands(question)
+    staying = staying_operands(question) if fault.is_mended_by_gathering else moved
     unmovable = next((at for at in moved if at in staying), None if moved else 0)
     if unmovable is not None:
-        raise _refusal(question, choice, unmovable, raised)
+        raise _refusal(question, choice, unmovable, fault)
     return with_operands(question, gathered)
 
 
@@ -236,19 +253,15 @@ def _replicated(spec: DTensorSpec, dims: Container[int]) -> DTensorSpec:
     return make_spec(spec.mesh, placements, spec.tensor_meta, is_order)
 
 
-def _refusal(question: Question, choice: Choice, operand: int, raised: Exception) -> ShardpropError:
+def _refusal(question: Question, choice: Choice, operand: int, fault: _Fault) -> ShardpropError:
     spec = question.operands[operand]
     layout = _layouts(question, choice)[operand]
-    words = str(raised).strip().partition("\n")[0]
-    if question.rule_op in _DROPOUTS:
-        happens, whole = f"makes another mask ({words})", ""
-    else:
-        happens, whole = f"would raise ({words}) while the others wait", " or to Replicate"
+    way_out = "shards of another dim" + " or to Replicate" * fault.is_mended_by_gathering
     return ShardpropError(
         f"{question.op}, operand {operand}: Expected shards of {tuple(spec.shape)} that leave each "
         f"rank something, got {layout} on a mesh of {tuple(choice.mesh.shape)}: "
-        f"{_ranks_without(spec, layout)} {happens}. "
-        f"Redistribute the operand before, to shards of another dim{whole}."
+        f"{_ranks_without(spec, layout)} {fault.happens}. "
+        f"Redistribute the operand before, to {way_out}."
     )
 
 
