@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from .. import _torch
-from .._torch import DTensorSpec
+from .._torch import DeviceMesh, DTensorSpec
 from ..errors import ShardpropError
 from ..model.plan_steps import Step
 from ..redistribution.hook import redistribute_with
@@ -41,7 +41,7 @@ def install_prices(policy: Policy, recorder: Recorder) -> None:
 
 
 def install_carrier(
-    policy: Policy, recorder: Recorder, between_ops: Callable[[], None] | None = None
+    policy: Policy, recorder: Recorder, between_ops: Callable[[DeviceMesh], None] | None = None
 ) -> None:
     """Have redistributions carried out by the plans of `policy`, save in ops that began before.
 

@@ -192,7 +192,7 @@ class OptimalPolicy:
         """Put prices and plans in the place of torch's, and what carries them out."""
         self._otherwise.install_plans()
         install_prices(self, self._recorder)
-        install_carrier(self, self._recorder, self.planner.forget_outdated_decisions)
+        install_carrier(self, self._recorder, self.planner.notice_groups)
 
     def clear(self) -> None:
         """Forget plans and decisions."""

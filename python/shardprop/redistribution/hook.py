@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .. import _torch
-from .._torch import DTensorSpec, is_shard
+from .._torch import DeviceMesh, DTensorSpec, is_shard
 from ..model.plan_steps import Layout, Step
 from .execution import run
 
@@ -18,7 +18,7 @@ PlanOf = Callable[[DTensorSpec, DTensorSpec], Sequence[Step] | None]
 
 
 def redistribute_with(
-    plan_of: PlanOf, between_ops: Callable[[], None] | None = None
+    plan_of: PlanOf, between_ops: Callable[[DeviceMesh], None] | None = None
 ) -> Callable[..., torch.Tensor]:
     """What can stand in for torch's ``redistribute_local_tensor`` (`_torch.install_redistribute`).
 
@@ -28,8 +28,8 @@ def redistribute_with(
 
     Args:
         plan_of: The steps from the first spec to the second, the same on every rank; or None.
-        between_ops: Called after planning where the program itself redistributes: then torch's
-            dispatcher is not within an op.
+        between_ops: Called with the mesh, after planning, where the program itself redistributes:
+            then torch's dispatcher is not within an op.
     """
 
     def redistribute_local_tensor(
@@ -48,7 +48,7 @@ def redistribute_with(
         ):
             steps = plan_of(current_spec, target_spec)
             if is_explicit and between_ops is not None:
-                between_ops()
+                between_ops(current_spec.mesh)
         if steps is None:
             return _torch.torch_redistribute(local_tensor, current_spec, target_spec, **options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,20 +87,17 @@ class ExactPlanner:
         self._plans.clear()
         self.models.clear()
 
-    def forget_outdated_decisions(self) -> None:
-        """Clear torch's caches of decisions, if these were made with other flattened groups.
+    def notice_groups(self, mesh: DeviceMesh) -> None:
+        """Clear torch's caches of decisions, if these were made with other flattened groups than
+        the mesh has.
 
         Not while an op is being decided: torch's dispatcher holds on to its cache meanwhile.
         """
+        with suppress(_core.Unsupported):  # a mesh without a model
+            self.models.of(mesh)
         if self.models.outdated:
             self.models.outdated = False
             _torch.forget_decisions()
-
-    def notice_groups(self, mesh: DeviceMesh) -> None:
-        """See whether the mesh has other flattened groups than decisions were made with; where so,
-        `forget_outdated_decisions`."""
-        self.models.of(mesh)
-        self.forget_outdated_decisions()
 
     def steps(self, src: DTensorSpec, dst: DTensorSpec) -> list[Step] | None:
         """The cheapest plan, the same on every rank; None where there is none.
