@@ -57,12 +57,37 @@ class _Traced(NamedTuple):
 
 
 class _Decomposed(NamedTuple):
-    """An op without a rule and what it runs."""
+    """An op without a rule and what it runs.
+
+    `on_shards` holds what it runs on shapes that ranks have, by its program and these; in place of
+    what could not be had, why not."""
 
     op: OpOverload
     decomposition: Callable[..., Any]
     template: Template
     program: Program
+    on_shards: BoundedMap[Program | str]
+
+    def on_shapes(self, shapes: Sequence[torch.Size]) -> Program:
+        """What it runs for contiguous operands of other shapes.
+
+        Raises:
+            Declined: that could not be had.
+        """
+        key = (self.program, *shapes)
+        known = self.on_shards.get(key)
+        if known is None:
+            args, kwargs, specs, metas, _ = self.template
+            there = [contiguous_meta(s, m.dtype) for s, m in zip(shapes, metas, strict=True)]
+            mesh = _torch.decomposition_mesh(specs[0].mesh.device_type)
+            try:
+                known = trace(self.decomposition, args, kwargs, there, mesh)
+            except Declined as declined:
+                known = str(declined)
+            self.on_shards.put(key, known)
+        if isinstance(known, str):
+            raise Declined(known)
+        return known
 
     @property
     def is_placed(self) -> bool:
@@ -103,6 +128,9 @@ class Decomposer:
     def __init__(self) -> None:
         # In place of what could not be had: why not.
         self._programs: BoundedMap[_Traced | str] = BoundedMap("decompositions", _MOST_PROGRAMS)
+        self._on_shards: BoundedMap[Program | str] = BoundedMap(
+            "decompositions on shards", _MOST_PROGRAMS
+        )
         # With the rules they were made with and what they were decided under; one registered since
         # then makes them worthless.
         self._nested: BoundedMap[tuple[object, NestedDecisions]] = BoundedMap(
@@ -115,6 +143,7 @@ class Decomposer:
     def clear(self) -> None:
         """Forget all programs and rows."""
         self._programs.clear()
+        self._on_shards.clear()
         self._nested.clear()
         self._rows.clear()
 
@@ -151,7 +180,7 @@ class Decomposer:
         _torch.ensure_decomposition_schema_info(schema.op)
         template = template_of(schema)
         program, in_order = self._traced(schema.op, decomposition, template)
-        asked = _Decomposed(schema.op, decomposition, template, program)
+        asked = _Decomposed(schema.op, decomposition, template, program, self._on_shards)
         # Where torch refuses the op there are no answers of its cache to follow; the order in which
         # it tries placements is that of a set, another one in each process.
         refused = how.refused or (how.factories and any(c.is_factory for c in program.calls))
@@ -263,29 +292,11 @@ def _found_or_declined(
 
 def _right_everywhere(asked: _Decomposed, passed: Sequence[Passed]) -> list[Passed]:
     """Those on which the op does on local tensors what its decomposition has promised."""
-    op, decomposition, template, program = asked
-    rewritten = traits_of(op).rewrites_arguments
-    mesh = _torch.decomposition_mesh(template.specs[0].mesh.device_type)
-    known: dict[tuple[torch.Size, ...], Program | Declined] = {}
-
-    def traced(shapes: tuple[torch.Size, ...]) -> Program | Declined:
-        metas = [contiguous_meta(s, m.dtype) for s, m in zip(shapes, template.metas, strict=True)]
-        try:
-            return trace(decomposition, template.args, template.kwargs, metas, mesh)
-        except Declined as declined:
-            return declined
-
-    def retrace(shapes: Sequence[torch.Size]) -> Program:
-        key = tuple(shapes)
-        if key not in known:
-            known[key] = traced(key)
-        found = known[key]
-        if isinstance(found, Declined):
-            raise found
-        return found
-
+    rewritten = traits_of(asked.op).rewrites_arguments
     return [
-        p for p in passed if runs_alike(program, p.layouts, retrace, asked.mesh_sizes, rewritten)
+        each
+        for each in passed
+        if runs_alike(asked.program, each.layouts, asked.on_shapes, asked.mesh_sizes, rewritten)
     ]
 
 
