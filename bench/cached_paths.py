@@ -56,6 +56,13 @@ def _moves(mesh: DeviceMesh, name: str) -> dict[str, Call]:
     }
 
 
+def _fused_step(mesh: DeviceMesh) -> Call:
+    parameters = [_placed(mesh, S(0), 4, 4) for _ in range(_PARAMETERS)]
+    for parameter in parameters:
+        parameter.grad = _placed(mesh, S(0), 4, 4)
+    return torch.optim.AdamW(parameters, fused=True).step
+
+
 def _hits(mesh: DeviceMesh) -> dict[str, Call]:
     x, other, out = (_placed(mesh, S(0), 8, 16) for _ in range(3))
     whole, scales = _placed(mesh, R, 16, 16), _placed(mesh, R, 16)
@@ -95,6 +102,7 @@ def _hits(mesh: DeviceMesh) -> dict[str, Call]:
         "forward and backward": lambda: torch.relu(learned).sum().backward(),
         "foreach_add_": lambda: torch._foreach_add_(rest, gradients),
         "foreach_norm": lambda: torch._foreach_norm(rest),
+        "fused AdamW": _fused_step(mesh),
         "equal": lambda: torch.equal(x, other),
     }
 

@@ -57,7 +57,6 @@ from .dtensors import (
     other_tensors,
     spec_of,
     without_compile_wrapper,
-    wrapped,
 )
 from .flattened import (
     flatten_dims,
@@ -200,12 +199,14 @@ from .specs import (
     decoded_layout,
     default_shard_order,
     has_default_order,
+    install_constructor,
     is_shardable,
     local_matrix,
     local_shape,
     make_spec,
     meta_of,
     order_of_strided,
+    uninstall_constructor,
 )
 from .steady import is_own, is_plain, nobody_watches
 from .symbolic import (
@@ -254,4 +255,5 @@ from .types import (
     norm_partial,
 )
 from .version import IS_215_OR_LATER
+from .wrapping import install_wrap, uninstall_wrap, wrapped
 from .written_views import WRITTEN_VIEW, watch_moved_views

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from .types import DTensor, DTensorSpec
+from .wrapping import wrapped
 
 # What torch.compile's wrapper calls the module in it.
 COMPILED_MODULE = "_orig_mod"
@@ -17,11 +18,6 @@ COMPILED_MODULE = "_orig_mod"
 def dtensor_of(local_tensor: torch.Tensor, spec: DTensorSpec) -> DTensor:
     """What a rank holds, as a DTensor without a gradient."""
     return wrapped(local_tensor.detach(), spec)
-
-
-def wrapped(local: torch.Tensor, spec: DTensorSpec, requires_grad: bool = False) -> DTensor:
-    """What a rank holds, as a DTensor that shares its history."""
-    return DTensor(local, spec, requires_grad=requires_grad)  # type: ignore[no-untyped-call]
 
 
 def spec_of(tensor: DTensor) -> DTensorSpec:

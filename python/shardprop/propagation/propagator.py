@@ -222,8 +222,8 @@ def enable(
             wrong values, and ops that torch refuses where an answer is provably right
             (docs/corrections.md). False: torch bit for bit, its faults and refusals too.
         executor: Carry out redistributions that were carried out before, and wrap local tensors
-            (``from_local``), by what was found out then: the same collectives and bits, in less
-            time.
+            (``from_local``, what ops return), by what was found out then: the same collectives and
+            bits, in less time.
 
     Raises:
         ShardpropError: an unknown policy or topology, a topology with a fault, or settings of

@@ -184,6 +184,8 @@ class Executor:
             self._otherwise = _torch.installed_redistribute()
             _torch.install_redistribute(self.redistribute_local_tensor)
         _torch.install_from_local(self._wrapper.from_local)
+        _torch.install_wrap()
+        _torch.install_constructor()
 
         def redistribute(
             self: DTensor,
@@ -214,6 +216,8 @@ def uninstall() -> None:
     global _installed
     _torch.uninstall_methods()
     _torch.uninstall_from_local()
+    _torch.uninstall_wrap()
+    _torch.uninstall_constructor()
     executor, _installed = _installed, None
     if executor is None:
         return

@@ -1,0 +1,61 @@
+"""What a rank holds, made a DTensor without torch's constructor.
+
+That is two functions that keep Dynamo out and one that tells an exporter, around nothing: a quarter
+of what an op takes whose decision is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .held_functions import HeldFunction
+from .types import DTensor, DTensorSpec
+
+__all__ = ["install_wrap", "uninstall_wrap", "wrapped"]
+
+_new: Any = torch.Tensor._dtensor__new__
+_init: Any = vars(DTensor)["__init__"]
+_held = HeldFunction(type(DTensor._op_dispatcher).wrap)
+
+
+def wrapped(local: torch.Tensor, spec: DTensorSpec, requires_grad: bool = False) -> DTensor:
+    """What a rank holds, as a DTensor that shares its history."""
+    if torch.compiler._is_exporting_flag:
+        return DTensor(local, spec, requires_grad=requires_grad)  # type: ignore[no-untyped-call]
+    made: DTensor = _new(DTensor, local, spec, requires_grad=requires_grad)
+    return made
+
+
+def _wrap(
+    res: Any,
+    spec: Any,
+    tensor: Any = torch.Tensor,
+    spec_type: Any = DTensorSpec,
+    compiler: Any = torch.compiler,
+    new: Any = _new,
+    init: Any = _init,
+    dtensor: Any = DTensor,
+    otherwise: Any = _held.torchs,
+) -> Any:
+    if (
+        isinstance(res, tensor)
+        and type(spec) is spec_type
+        and not compiler._is_exporting_flag
+        and dtensor.__init__ is init  # else somebody wants to see what is made
+        and dtensor.__new__ is new
+    ):
+        return new(dtensor, res, spec, requires_grad=res.requires_grad)
+    return otherwise(res, spec)
+
+
+def install_wrap() -> None:
+    """Have torch's dispatcher wrap what ops return so, unless somebody else has changed how it
+    does."""
+    _held.become(_wrap)
+
+
+def uninstall_wrap() -> None:
+    """Undo `install_wrap`."""
+    _held.become_torchs(_wrap)
