@@ -193,6 +193,7 @@ from .registries import (
     strategy_schema,
 )
 from .rewrites import ArgumentRewrites, argument_rewrites, with_global_singletons, with_local_shape
+from .rewritten_calls import install_rewritten_calls, uninstall_rewritten_calls
 from .sampling import opinfos
 from .specs import (
     contiguous_meta,

@@ -186,6 +186,7 @@ class Executor:
         _torch.install_from_local(self._wrapper.from_local)
         _torch.install_wrap()
         _torch.install_constructor()
+        _torch.install_rewritten_calls()
 
         def redistribute(
             self: DTensor,
@@ -218,6 +219,7 @@ def uninstall() -> None:
     _torch.uninstall_from_local()
     _torch.uninstall_wrap()
     _torch.uninstall_constructor()
+    _torch.uninstall_rewritten_calls()
     executor, _installed = _installed, None
     if executor is None:
         return
