@@ -12,7 +12,8 @@ To adapt a function that was renamed:
 2. Add a function or constant here that picks the name which the installed torch has, by `hasattr`
    on torch or by `IS_215_OR_LATER`, and say in its docstring which version changed what.
 3. Have the file of the theme use it. Its own functions keep their names and signatures, so nothing
-   outside of ``_torch/`` changes.
+   outside of ``_torch/`` changes. (Where versions decide otherwise, not only under other names,
+   the code that decides asks `IS_215_OR_LATER`.)
 4. Run the tests on both ends of the supported versions. When the older version goes, so does the
    function.
 """
