@@ -13,6 +13,7 @@ from shardprop.corrections.integers_made_pending import INTEGERS_MADE_PENDING
 from shardprop.corrections.joined_bools import JOINED_BOOLS
 from shardprop.corrections.left_out_of_keys import LEFT_OUT_OF_KEYS
 from shardprop.corrections.list_moved_inside import LIST_MOVED_INSIDE
+from shardprop.corrections.local_sizes import LOCAL_SIZES
 from shardprop.corrections.named_as_in_place import NAMED_AS_IN_PLACE
 from shardprop.corrections.reshaped_in_place import RESHAPED_IN_PLACE
 from shardprop.corrections.strided_out_of_order import STRIDED_OUT_OF_ORDER
@@ -30,6 +31,8 @@ BEYOND_TORCH = "decided though torch refuses"
 
 # So many cases of its ops (of all, where it names none) show a correction at least once.
 _WITHIN = 1_500
+# Of decompositions that read sizes there is about one in 600 cases on torch 2.15.
+_WITHIN_OF_SIZES = 8_000
 # Such operands, and ops with such a decomposition, are next to never drawn.
 _RARE = (AVERAGE_OF_INTEGERS, JOINED_BOOLS, LIST_MOVED_INSIDE)
 
@@ -74,7 +77,8 @@ def is_due(correction: Correction, drawn: Mapping[str, int]) -> bool:
     if correction in _AROUND_DECISIONS:
         return False
     if not isinstance(correction, CallCorrection):
-        return sum(drawn.values()) >= _WITHIN
+        within = _WITHIN_OF_SIZES if correction is LOCAL_SIZES else _WITHIN
+        return sum(drawn.values()) >= within
     # Where a later torch lists rows for an op, we follow those, and nothing differs.
     ours = (op for op in correction.ops if rule_of(op) is Rule.FULL_MESH)
     return sum(drawn.get(str(op), 0) for op in ours) >= _WITHIN
