@@ -96,6 +96,7 @@ from .metadata import VALUES_NEEDED, fake_mode_lock, torch_output_meta, validate
 from .modes import (
     as_dispatched,
     dispatch_state,
+    fake_kernel_state,
     is_autocast_on,
     kernel_state,
     no_dispatch,
@@ -106,6 +107,7 @@ from .modes import (
     python_chooses_kernels,
     without_random_state,
 )
+from .op_outputs import wrapped
 from .ops import (
     all_ops,
     comes_apart_above,
@@ -193,22 +195,20 @@ from .registries import (
     strategy_schema,
 )
 from .rewrites import ArgumentRewrites, argument_rewrites, with_global_singletons, with_local_shape
-from .rewritten_calls import install_rewritten_calls, uninstall_rewritten_calls
 from .sampling import opinfos
 from .specs import (
     contiguous_meta,
     decoded_layout,
     default_shard_order,
     has_default_order,
-    install_constructor,
     is_shardable,
     local_matrix,
     local_shape,
     make_spec,
     meta_of,
     order_of_strided,
-    uninstall_constructor,
 )
+from .stand_ins import STAND_INS
 from .steady import is_own, is_plain, nobody_watches
 from .symbolic import (
     DataDependentError,
@@ -256,5 +256,4 @@ from .types import (
     norm_partial,
 )
 from .version import IS_215_OR_LATER
-from .wrapping import install_wrap, uninstall_wrap, wrapped
 from .written_views import WRITTEN_VIEW, watch_moved_views

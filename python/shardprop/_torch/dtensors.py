@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from .op_outputs import wrapped
 from .types import DTensor, DTensorSpec
-from .wrapping import wrapped
 
 # What torch.compile's wrapper calls the module in it.
 COMPILED_MODULE = "_orig_mod"

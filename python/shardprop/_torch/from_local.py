@@ -12,10 +12,10 @@ import torch
 from torch.distributed.tensor import _api, _utils
 
 from .compiling import hide_from_dynamo
+from .op_outputs import wrapped
 from .placements import is_partial
 from .specs import make_spec
 from .types import DeviceMesh, DTensor, DTensorSpec, Placement, TensorMeta
-from .wrapping import wrapped
 
 __all__ = [
     "install_from_local",

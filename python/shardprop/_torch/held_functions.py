@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, Protocol
 
 from .compiling import hide_from_dynamo
 
-__all__ = ["HeldFunction"]
+__all__ = ["HeldFunction", "StandIn"]
 
 
 class HeldFunction:
@@ -24,27 +24,45 @@ class HeldFunction:
 
     def __init__(self, function: Any) -> None:
         self._function: Any = function if _is_torchs(function) else _no_function
-        self._code, self._defaults = self._function.__code__, self._function.__defaults__
+        own = self._function
         self.torchs: Callable[..., Any] = FunctionType(
-            self._code, self._function.__globals__, self._function.__name__, self._defaults
+            own.__code__, own.__globals__, own.__name__, own.__defaults__
         )
 
-    def become(self, other: Any) -> None:
-        """Have the function do what `other` does, unless somebody else has changed it.
+    def with_code_of(self, other: Any) -> StandIn:
+        """What has the function do what `other` does, unless somebody else has changed it.
 
         Args:
             other: It takes the same arguments and has no closure. What it needs besides are
                 defaults of further ones: its globals would be those of torch's module.
         """
-        if self._function.__code__ is self._code:
-            hide_from_dynamo(other)
-            # A thread that comes in between has more defaults than it needs.
-            self._function.__defaults__ = other.__defaults__
-            self._function.__code__ = other.__code__
+        return _OtherCode(self._function, other)
 
-    def become_torchs(self, other: Any) -> None:
-        """Undo `become`."""
-        if self._function.__code__ is other.__code__:
+
+class StandIn(Protocol):
+    """What can be put into the place of something of torch's."""
+
+    def install(self) -> None:
+        """Put it there, unless somebody else's stands there."""
+
+    def uninstall(self) -> None:
+        """Put torch's own there again, unless somebody else's stands there by now."""
+
+
+class _OtherCode:
+    def __init__(self, function: Any, other: Any) -> None:
+        self._function, self._other = function, other
+        self._code, self._defaults = function.__code__, function.__defaults__
+
+    def install(self) -> None:
+        if self._function.__code__ is self._code:
+            hide_from_dynamo(self._other)
+            # A thread that comes in between has more defaults than it needs.
+            self._function.__defaults__ = self._other.__defaults__
+            self._function.__code__ = self._other.__code__
+
+    def uninstall(self) -> None:
+        if self._function.__code__ is self._other.__code__:
             self._function.__code__ = self._code
             self._function.__defaults__ = self._defaults
 

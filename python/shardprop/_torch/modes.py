@@ -127,6 +127,28 @@ def kernel_state() -> tuple[object, ...]:
     )
 
 
+def fake_kernel_state() -> tuple[object, ...] | None:
+    """What of the program's settings a kernel for fake tensors may read; None while a function mode
+    (a default device is one) or autocast may change what it calls."""
+    if torch._C._len_torch_function_stack() or is_autocast_on():
+        return None
+    return (
+        *dispatch_state(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        # A convolution chooses its kernel, and with it the memory format of what it makes.
+        torch._C._get_cudnn_enabled(),
+        torch._C._get_cudnn_benchmark(),
+        torch._C._get_cudnn_deterministic(),
+        torch._C._get_mkldnn_enabled(),
+        torch._C._get_nnpack_enabled(),
+        # Attention, too.
+        torch._C._get_flash_sdp_enabled(),
+        torch._C._get_mem_efficient_sdp_enabled(),
+        torch._C._get_math_sdp_enabled(),
+        torch._C._get_cudnn_sdp_enabled(),
+    )
+
+
 def no_torch_function() -> AbstractContextManager[object]:
     """No function mode (a default device is one) sees a call; half the price of the public one."""
     return torch._C.DisableTorchFunction()

@@ -12,7 +12,7 @@ from .held_functions import HeldFunction
 from .steady import nobody_watches
 from .types import DTensor, DTensorSpec, OpOverload, OutputSharding
 
-__all__ = ["install_rewritten_calls", "uninstall_rewritten_calls"]
+__all__ = ["REWRITTEN_CALLS"]
 
 # What the local op is, and its arguments: the number of the operand, or None and a value.
 _Call = tuple[OpOverload, tuple[tuple[int | None, Any], ...]]
@@ -67,11 +67,5 @@ def _local_results(
     return op(*local_args, **op_info.local_kwargs)
 
 
-def install_rewritten_calls() -> None:
-    """Have torch's dispatcher run them so, unless somebody else has changed how it does."""
-    _held.become(_local_results)
-
-
-def uninstall_rewritten_calls() -> None:
-    """Undo `install_rewritten_calls`."""
-    _held.become_torchs(_local_results)
+# torch's dispatcher runs them so.
+REWRITTEN_CALLS = _held.with_code_of(_local_results)

@@ -11,7 +11,6 @@ from torch.distributed.tensor import _utils
 from torch.distributed.tensor._ops import utils as _ops_utils
 
 from .. import _core
-from .compiling import hide_from_dynamo
 from .placements import are_plain, has_strided, is_shard
 from .types import (
     DeviceMesh,
@@ -131,7 +130,7 @@ def has_default_order(spec: DTensorSpec) -> bool:
 
 # Not by way of the spec's __dict__: who has asked for that makes all later reads of attributes
 # slower, torch's own at each call, too. And past torch's own __setattr__, which forgets the hash.
-_set = object.__setattr__
+set_attribute = object.__setattr__
 
 
 def make_spec(
@@ -150,79 +149,10 @@ def make_spec(
     """
     is_order = strided_is_order and has_strided(placements)
     spec = object.__new__(DTensorSpec)
-    _fill(spec, mesh, placements, meta, None if is_order else default_shard_order(placements))
+    set_attribute(spec, "mesh", mesh)
+    set_attribute(spec, "placements", placements)
+    set_attribute(spec, "tensor_meta", meta)
+    set_attribute(spec, "use_strided_shard_as_shard_order", is_order)
+    set_attribute(spec, "shard_order", None if is_order else default_shard_order(placements))
+    set_attribute(spec, "_hash", None)
     return spec
-
-
-def _fill(
-    spec: DTensorSpec,
-    mesh: DeviceMesh,
-    placements: tuple[Placement, ...],
-    meta: TensorMeta | None,
-    order: tuple[ShardOrderEntry, ...] | None,
-) -> None:
-    """Set what a spec holds; without an order, strided shards stand for it."""
-    _set(spec, "mesh", mesh)
-    _set(spec, "placements", placements)
-    _set(spec, "tensor_meta", meta)
-    _set(spec, "use_strided_shard_as_shard_order", order is None)
-    _set(spec, "shard_order", order)
-    _set(spec, "_hash", None)
-
-
-# What a spec is made by.
-_MAKERS = ("__init__", "__post_init__", "__setattr__", "compute_default_shard_order")
-_torchs_makers: tuple[Any, ...] = tuple(vars(DTensorSpec)[name] for name in _MAKERS)
-_torchs_constructor = _torchs_makers[0]
-# Who wrapped the constructor meanwhile may put it back after it was uninstalled.
-_is_installed = False
-# torch's own looks at others, and refuses some.
-_METAS = (TensorMeta, type(None))
-
-
-def _construct(
-    self: DTensorSpec,
-    mesh: DeviceMesh,
-    placements: tuple[Placement, ...],
-    tensor_meta: TensorMeta | None = None,
-    shard_order: tuple[ShardOrderEntry, ...] | None = None,
-    use_strided_shard_as_shard_order: bool | None = None,
-) -> None:
-    if (
-        _is_installed
-        and not torch.compiler.is_dynamo_compiling()  # it can follow all of torch's own
-        and shard_order is None
-        and not use_strided_shard_as_shard_order
-        and type(self) is DTensorSpec
-        and type(placements) is tuple
-        and type(tensor_meta) in _METAS
-        and are_plain(placements)
-    ):
-        order = _order_of_plain(placements)
-        if not order or order[0].tensor_dim >= 0:  # negative dims are refused
-            _fill(self, mesh, placements, tensor_meta, order)
-            return
-    is_order = use_strided_shard_as_shard_order
-    _torchs_constructor(self, mesh, placements, tensor_meta, shard_order, is_order)
-
-
-# As errors name it.
-_construct.__name__, _construct.__qualname__ = "__init__", "DTensorSpec.__init__"
-
-
-def install_constructor() -> None:
-    """Have torch's specs made as `make_spec` makes them: its dispatcher makes one for the number in
-    ``x * 2`` at each call. Not where somebody else has changed how they are made."""
-    global _is_installed
-    if tuple(vars(DTensorSpec)[name] for name in _MAKERS) == _torchs_makers:
-        hide_from_dynamo(_construct)
-        _is_installed = True
-        DTensorSpec.__init__ = _construct  # type: ignore[method-assign]
-
-
-def uninstall_constructor() -> None:
-    """Undo `install_constructor`."""
-    global _is_installed
-    _is_installed = False
-    if vars(DTensorSpec)["__init__"] is _construct:
-        DTensorSpec.__init__ = _torchs_constructor  # type: ignore[method-assign]

@@ -7,6 +7,8 @@ takes the long way round, a shorter one is taken, provided that it was shown to 
 2. meta tensors: the op's meta kernel, without the fake mode around it;
 3. fake tensors: what torch does, save that one mode is kept.
 
+What the latter two answer is held for other placements of the same operands (`known`).
+
 `class_of` tells which one an op falls under and why. A cheaper means never has the last word on an
 error: whatever it raises, the next one is asked, and at last torch.
 """
@@ -23,7 +25,7 @@ from ..model.question import OutputMeta, metas_of
 from . import fake_tensors, meta_tensors
 from .classes import OpClass, class_of, means_for
 from .closed_forms import DECLINED
-from .meta_tensors import forget
+from .known import forget
 
 __all__ = ["OpClass", "class_of", "forget", "output_meta"]
 
@@ -55,7 +57,7 @@ def output_meta(schema: OpSchema) -> OutputMeta:
                 pass
     if _torch.may_be_symbolic():
         return _torch.torch_output_meta(schema)  # type: ignore[no-any-return]
-    return fake_tensors.output_meta(schema)
+    return fake_tensors.output_meta(schema, means.are_held)
 
 
 def _has_size_one(schema: OpSchema, meta: Any) -> bool:

@@ -26,6 +26,8 @@ CLOSED_FORM = "closed form"
 META_TENSORS = "meta tensors"
 FAKE_TENSORS = "fake tensors"
 
+_TORCHS = ("aten", "prims")
+
 
 class OpClass(NamedTuple):
     """The cheapest means that answers for an op.
@@ -58,12 +60,14 @@ class Means(NamedTuple):
         closed_form: A formula, which may decline.
         on_meta_tensors: The meta kernel will do.
         autocast_matters: Autocast, if it is on, changes what the op does, and neither knows of it.
+        are_held: What fake tensors answer depends on the arguments and torch's settings alone.
     """
 
     op: OpOverload
     closed_form: ClosedForm | None
     on_meta_tensors: bool
     autocast_matters: bool
+    are_held: bool
 
 
 _known: dict[int, Means] = {}
@@ -75,7 +79,10 @@ def means_for(op: OpOverload) -> Means:
     if means is None:
         autocast_matters = str(op) in CHANGED_BY_AUTOCAST or _torch.has_autocast_kernel(op)
         on_meta_tensors = _why_not_meta_tensors(op) is None
-        means = _known[id(op)] = Means(op, closed_form(op), on_meta_tensors, autocast_matters)
+        # The kernel of a program's own op may read anything.
+        are_held = op.namespace in _TORCHS and not _torch.has_custom_fake_kernel(op)
+        form = closed_form(op)
+        means = _known[id(op)] = Means(op, form, on_meta_tensors, autocast_matters, are_held)
     return means
 
 
@@ -86,7 +93,7 @@ def _why_not_meta_tensors(op: OpOverload) -> str | None:
         return LEFT_OUT[name]
     if name in ADMITTED:
         return "the program's own fake kernel" if _torch.has_custom_fake_kernel(op) else None
-    if op.namespace not in ("aten", "prims"):
+    if op.namespace not in _TORCHS:
         return "not one of torch's own ops"
     if not traits_of(op).takes_tensors:
         return "makes tensors from none: the fake mode treats it apart"

@@ -18,6 +18,7 @@ from .. import _core, _torch
 from .._torch import DTensorSpec, FakeTensor, FakeTensorMode, OpSchema, TensorMeta, no_dispatch
 from ..model.op_traits import traits_of
 from ..model.question import OutputMeta
+from .known import Asked, UnusualArgumentError, answer
 from .results import meta_of_result
 
 __all__ = ["output_meta"]
@@ -44,8 +45,12 @@ def _fake_tensor(mode: FakeTensorMode, meta: TensorMeta, device: str) -> torch.T
     return FakeTensor(mode, elem, torch.device(device))
 
 
-def output_meta(schema: OpSchema) -> OutputMeta:
+def output_meta(schema: OpSchema, are_held: bool = False) -> OutputMeta:
     """The metadata of an op's outputs, from the op on fake tensors.
+
+    Args:
+        schema: The call.
+        are_held: Answers are held: the op's depends on the arguments and torch's settings alone.
 
     Raises:
         _core.Unsupported: an operand without metadata.
@@ -53,6 +58,17 @@ def output_meta(schema: OpSchema) -> OutputMeta:
     """
     if schema.op is torch.ops.aten.equal.default:
         return None  # its answer depends on the data, which a fake tensor does not have
+    state = _torch.fake_kernel_state() if are_held else None
+    if state is None:
+        return _compute(schema)
+    try:
+        asked = Asked.of(schema, "fake tensors", state)
+    except (UnusualArgumentError, TypeError):
+        return _compute(schema)
+    return answer(asked, _compute, schema)
+
+
+def _compute(schema: OpSchema) -> OutputMeta:
     with _fake_mode() as mode:
         operands = _Operands(mode, may_share=not traits_of(schema.op).mutates)
         args = operands.fake(schema.args_schema)

@@ -184,9 +184,8 @@ class Executor:
             self._otherwise = _torch.installed_redistribute()
             _torch.install_redistribute(self.redistribute_local_tensor)
         _torch.install_from_local(self._wrapper.from_local)
-        _torch.install_wrap()
-        _torch.install_constructor()
-        _torch.install_rewritten_calls()
+        for stand_in in _torch.STAND_INS:
+            stand_in.install()
 
         def redistribute(
             self: DTensor,
@@ -217,9 +216,8 @@ def uninstall() -> None:
     global _installed
     _torch.uninstall_methods()
     _torch.uninstall_from_local()
-    _torch.uninstall_wrap()
-    _torch.uninstall_constructor()
-    _torch.uninstall_rewritten_calls()
+    for stand_in in _torch.STAND_INS:
+        stand_in.uninstall()
     executor, _installed = _installed, None
     if executor is None:
         return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 
@@ -43,6 +43,9 @@ _MOST_ROWS = 1024
 _VALUES = frozenset({Replicate, Shard, StridedShard, Partial})
 
 
+Made = TypeVar("Made")
+
+
 class Decide(Protocol):
     """The decision of an op whose output metadata is known; it answers (and raises) as torch."""
 
@@ -74,20 +77,14 @@ class _Decomposed(NamedTuple):
         Raises:
             Declined: that could not be had.
         """
-        key = (self.program, *shapes)
-        known = self.on_shards.get(key)
-        if known is None:
+
+        def traced() -> Program:
             args, kwargs, specs, metas, _ = self.template
             there = [contiguous_meta(s, m.dtype) for s, m in zip(shapes, metas, strict=True)]
             mesh = _torch.decomposition_mesh(specs[0].mesh.device_type)
-            try:
-                known = trace(self.decomposition, args, kwargs, there, mesh)
-            except Declined as declined:
-                known = str(declined)
-            self.on_shards.put(key, known)
-        if isinstance(known, str):
-            raise Declined(known)
-        return known
+            return trace(self.decomposition, args, kwargs, there, mesh)
+
+        return _held_or_made(self.on_shards, (self.program, *shapes), traced)
 
     @property
     def is_placed(self) -> bool:
@@ -197,18 +194,13 @@ class Decomposer:
         device_type = template.specs[0].mesh.device_type
         registered = _torch.registered_decomposition(op)
         key = (op, registered, template.key, device_type, _torch.dispatch_state())
-        cached = self._programs.get(key)
-        if cached is None:
+
+        def traced() -> _Traced:
             mesh = _torch.decomposition_mesh(device_type)
-            try:
-                program = trace(decomposition, template.args, template.kwargs, template.metas, mesh)
-                cached = _Traced(program, depends_on_order(program))
-            except Declined as declined:
-                cached = str(declined)
-            self._programs.put(key, cached)
-        if isinstance(cached, str):
-            raise Declined(cached)
-        return cached
+            program = trace(decomposition, template.args, template.kwargs, template.metas, mesh)
+            return _Traced(program, depends_on_order(program))
+
+        return _held_or_made(self._programs, key, traced)
 
     def _cached_rows(self, asked: _Decomposed, how: _How) -> DecompositionRule:
         rules = [torch_registry.rules_of(call.op) for call in asked.program.calls]
@@ -247,6 +239,24 @@ class Decomposer:
         inner = NestedDecisions(asked.program, mesh, decide, decompose, how.factories, in_order)
         inner.beyond_torch = how.refused
         return inner
+
+
+def _held_or_made(held: BoundedMap[Made | str], key: Hashable, make: Callable[[], Made]) -> Made:
+    """What is held under a key, or what is made and held; in place of what cannot be had, why not.
+
+    Raises:
+        Declined: it cannot be had.
+    """
+    known = held.get(key)
+    if known is None:
+        try:
+            known = make()
+        except Declined as declined:
+            known = str(declined)
+        held.put(key, known)
+    if isinstance(known, str):
+        raise Declined(known)
+    return known
 
 
 def _decomposition_of(op: OpOverload) -> Callable[..., Any]:

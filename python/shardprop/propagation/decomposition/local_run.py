@@ -10,6 +10,7 @@ elements.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ __all__ = ["runs_alike"]
 
 # A tensor dim that is cut: how (a shard, as if of dim 0), and its size.
 _Cut = tuple[Placement, int]
+_CUTS_HELD = 1_024
 
 
 def runs_alike(
@@ -56,7 +58,7 @@ def runs_alike(
         return True
     if rewritten:
         return False
-    cuts = [*dict.fromkeys(cut for cut in itertools.starmap(_cut, placed) if cut is not None)]
+    cuts = (*dict.fromkeys(cut for cut in itertools.starmap(_cut, placed) if cut is not None),)
     averages = any(isinstance(p, Partial) and p.reduce_op == "avg" for p in placements)
     for held in _held_by_ranks(cuts, mesh_sizes):
         if averages and len(held) > 1:
@@ -82,8 +84,8 @@ def _cut(meta: TensorMeta, placement: Placement) -> _Cut | None:
 
 
 def _held_by_ranks(
-    cuts: Sequence[_Cut], mesh_sizes: Sequence[int]
-) -> Iterator[set[tuple[int, ...]]]:
+    cuts: tuple[_Cut, ...], mesh_sizes: Sequence[int]
+) -> Iterator[frozenset[tuple[int, ...]]]:
     """For each set of mesh dims that the cuts may be made on: what ranks hold of them."""
     dims = [size for size in mesh_sizes if size > 1]
     seen: set[tuple[int, ...]] = set()
@@ -94,10 +96,12 @@ def _held_by_ranks(
                 yield _held(cuts, ranks)
 
 
-def _held(cuts: Sequence[_Cut], mesh_sizes: Sequence[int]) -> set[tuple[int, ...]]:
+# Asked of every row of an op; the rows are cut in a few ways.
+@functools.lru_cache(_CUTS_HELD)
+def _held(cuts: tuple[_Cut, ...], mesh_sizes: tuple[int, ...]) -> frozenset[tuple[int, ...]]:
     layouts = [(placement,) * len(mesh_sizes) for placement, _ in cuts]
     held = shapes_held([(size,) for _, size in cuts], layouts, mesh_sizes)
-    return {tuple(size for (size,) in shapes) for shapes in held}
+    return frozenset(tuple(size for (size,) in shapes) for shapes in held)
 
 
 def _local(meta: TensorMeta, placement: Placement, local_sizes: dict[_Cut, int]) -> torch.Size:

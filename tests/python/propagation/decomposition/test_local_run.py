@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.distributed.tensor import Placement
 
 from shardprop.propagation.decomposition.by_rows import DimLayout
 from shardprop.propagation.decomposition.local_run import _held_by_ranks, runs_alike
@@ -19,24 +20,24 @@ from .traced import program_of
 @pytest.mark.parametrize(
     ("cuts", "mesh", "held"),
     [
-        ([(S(0), 8)], (4,), [{(2,)}]),
-        ([(S(0), 7)], (4,), [{(2,), (1,)}]),
-        ([(S(0), 5)], (4,), [{(2,), (1,), (0,)}]),
-        ([(S(0), 8), (S(0), 6)], (4,), [{(2, 2), (2, 0)}]),
+        (((S(0), 8),), (4,), [{(2,)}]),
+        (((S(0), 7),), (4,), [{(2,), (1,)}]),
+        (((S(0), 5),), (4,), [{(2,), (1,), (0,)}]),
+        (((S(0), 8), (S(0), 6)), (4,), [{(2, 2), (2, 0)}]),
         # On the first mesh dim, on the second, on both.
-        ([(S(0), 8)], (2, 4), [{(4,)}, {(2,)}, {(1,)}]),
-        ([(S(0), 7)], (2, 2), [{(4,), (3,)}, {(2,), (1,)}]),
-        ([(S(0), 8)], (1, 2), [{(4,)}]),
+        (((S(0), 8),), (2, 4), [{(4,)}, {(2,)}, {(1,)}]),
+        (((S(0), 7),), (2, 2), [{(4,), (3,)}, {(2,), (1,)}]),
+        (((S(0), 8),), (1, 2), [{(4,)}]),
         # In two runs of 4 and 3, of which each rank has a half.
-        ([(SS(0, 2), 7)], (2,), [{(4,), (3,)}]),
-        ([], (2,), [{()}]),
+        (((SS(0, 2), 7),), (2,), [{(4,), (3,)}]),
+        ((), (2,), [{()}]),
     ],
     ids=str,
 )
 def test_what_ranks_hold(
-    cuts: list[tuple[object, int]], mesh: tuple[int, ...], held: list[set[tuple[int, ...]]]
+    cuts: tuple[tuple[Placement, int], ...], mesh: tuple[int, ...], held: list[set[tuple[int, ...]]]
 ) -> None:
-    assert [*_held_by_ranks(cuts, mesh)] == held  # type: ignore[arg-type]
+    assert [*_held_by_ranks(cuts, mesh)] == held
 
 
 @pytest.mark.parametrize("ranks", range(1, 9))
@@ -44,7 +45,7 @@ def test_no_rank_holds_anything_else(ranks: int) -> None:
     for size in range(2, 20):
         chunk = -(-size // ranks)
         expected = {(max(0, min(chunk, size - rank * chunk)),) for rank in range(ranks)}
-        assert [*_held_by_ranks([(S(0), size)], (ranks,))] == ([expected] if ranks > 1 else [])
+        assert [*_held_by_ranks(((S(0), size),), (ranks,))] == ([expected] if ranks > 1 else [])
 
 
 def in_order(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

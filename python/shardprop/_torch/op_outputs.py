@@ -13,7 +13,7 @@ import torch
 from .held_functions import HeldFunction
 from .types import DTensor, DTensorSpec
 
-__all__ = ["install_wrap", "uninstall_wrap", "wrapped"]
+__all__ = ["OP_OUTPUTS", "wrapped"]
 
 _new: Any = torch.Tensor._dtensor__new__
 _init: Any = vars(DTensor)["__init__"]
@@ -50,12 +50,5 @@ def _wrap(
     return otherwise(res, spec)
 
 
-def install_wrap() -> None:
-    """Have torch's dispatcher wrap what ops return so, unless somebody else has changed how it
-    does."""
-    _held.become(_wrap)
-
-
-def uninstall_wrap() -> None:
-    """Undo `install_wrap`."""
-    _held.become_torchs(_wrap)
+# torch's dispatcher wraps what ops return so.
+OP_OUTPUTS = _held.with_code_of(_wrap)
