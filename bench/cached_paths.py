@@ -9,8 +9,15 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    ParallelStyle,
+    RowwiseParallel,
+    parallelize_module,
+)
 
 Call = Callable[[], object]
 
@@ -45,6 +52,9 @@ def _moves(mesh: DeviceMesh, name: str) -> dict[str, Call]:
         f"S(0) to R, {name}": lambda: rows.redistribute(mesh, everywhere[R]),
         f"S(0) to R, uneven, {name}": lambda: uneven.redistribute(mesh, everywhere[R]),
         f"S(0) to S(1), {name}": lambda: rows.redistribute(mesh, everywhere[S(1)]),
+        f"S(0) to R, async, {name}": lambda: _waited(
+            rows.redistribute(mesh, everywhere[R], async_op=True)
+        ),
         f"P to R, {name}": lambda: pending.redistribute(mesh, everywhere[R]),
         f"P to S(0), {name}": lambda: pending.redistribute(mesh, everywhere[S(0)]),
         f"R to S(0), {name}": lambda: whole.redistribute(mesh, everywhere[S(0)]),
@@ -54,6 +64,19 @@ def _moves(mesh: DeviceMesh, name: str) -> dict[str, Call]:
         f"redistribute with a gradient, {name}": lambda: learned.redistribute(mesh, everywhere[R]),
         f"mm that redistributes, {name}": lambda: torch.mm(rows, weight),
     }
+
+
+def _waited(moved: DTensor) -> torch.Tensor:
+    local: Any = moved.to_local()
+    waited: torch.Tensor = local.trigger_wait()
+    return waited
+
+
+def _module(mesh: DeviceMesh, style: ParallelStyle, placement: Placement) -> Call:
+    """A layer with the hooks of tensor parallelism, called on local tensors."""
+    layer = parallelize_module(nn.Linear(16, 16, bias=False), mesh, style)
+    x = torch.ones(8, 16 if placement == S(0) else 16 // mesh.size())
+    return lambda: layer(x)
 
 
 def _fused_step(mesh: DeviceMesh) -> Call:
@@ -103,6 +126,8 @@ def _hits(mesh: DeviceMesh) -> dict[str, Call]:
         "foreach_add_": lambda: torch._foreach_add_(rest, gradients),
         "foreach_norm": lambda: torch._foreach_norm(rest),
         "fused AdamW": _fused_step(mesh),
+        "column-wise layer": _module(mesh, ColwiseParallel(input_layouts=S(0)), S(0)),
+        "row-wise layer": _module(mesh, RowwiseParallel(output_layouts=S(0)), S(1)),
         "equal": lambda: torch.equal(x, other),
     }
 

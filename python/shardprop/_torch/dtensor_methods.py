@@ -34,9 +34,11 @@ def uninstall_methods() -> None:
     _installed.clear()
 
 
-def torch_redistribute_back(gradient: DTensor, source: DTensorSpec, dtype: Any) -> DTensor:
+def torch_redistribute_back(
+    gradient: DTensor, source: DTensorSpec, async_op: bool, dtype: Any
+) -> DTensor:
     """What torch does with the gradient of a redistribution; differentiable."""
     back: DTensor = _redistribute.NestedRedistribute.apply(  # type: ignore[no-untyped-call]
-        gradient, source, False, dtype, dtype
+        gradient, source, async_op, dtype, dtype
     )
     return back

@@ -1,17 +1,19 @@
 """The steps of a plan, each made once into a function of what this rank holds.
 
 A function does what torch's `redistribute_local_tensor` does in its place, to the same bits: the
-same collective on the same group, waited for, without torch's wrappers around a result that is
-waited for at once.
+same collective on the same group, without torch's wrappers around a result that is waited for at
+once.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._utils import _chunk_or_narrow_cat, _maybe_view_chunk_cat
+from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.tensor import _redistribute
 
 from .collectives import all_to_all, chunk, reduce_scatter, waited
@@ -20,7 +22,22 @@ from .types import DeviceMesh, DTensorSpec, Partial, Placement, Replicate, Shard
 
 __all__ = ["LocalStep", "local_step", "local_steps"]
 
-LocalStep = Callable[[torch.Tensor], torch.Tensor]
+_OfLocal = Callable[[torch.Tensor], torch.Tensor]
+
+
+class LocalStep(NamedTuple):
+    """A step as functions of what this rank holds.
+
+    Attributes:
+        run: Its result has come.
+        begin: Its result may be an ``AsyncCollectiveTensor``, which waits at its first use, where
+            torch's is with ``async_op``.
+    """
+
+    run: _OfLocal
+    begin: _OfLocal
+
+
 # Of the placements before and after, the mesh, the mesh dim, and the shape that this mesh dim cuts.
 _Make = Callable[[Any, Any, DeviceMesh, int, list[int]], LocalStep]
 
@@ -31,6 +48,33 @@ _reduce_scatter = _functional.reduce_scatter_tensor.default
 _wait = _functional.wait_tensor.default
 # torch has layers of Python above these ops for gradients, which are not those of local tensors.
 _below_autograd = torch._C._AutoDispatchBelowAutograd
+
+
+class _Result(NamedTuple):
+    """What becomes of a collective under way.
+
+    Attributes:
+        of_op: Of what its op returns.
+        of_function: Of what torch's function around it returns.
+        is_awaited: Has it come?
+    """
+
+    of_op: _OfLocal
+    of_function: _OfLocal
+    is_awaited: bool
+
+
+_NOW = _Result(_wait, waited, True)
+_LATER = _Result(AsyncCollectiveTensor, lambda made: made, False)
+
+
+def _both(step: Callable[[_Result], _OfLocal]) -> LocalStep:
+    return LocalStep(step(_NOW), step(_LATER))
+
+
+def _either(step: _OfLocal) -> LocalStep:
+    """A step whose result is there at once."""
+    return LocalStep(step, step)
 
 
 def local_steps(
@@ -75,25 +119,36 @@ def _gathered(
     dim, ranks, group = before.dim, mesh.size(mesh_dim), _group_of(mesh, mesh_dim)
     whole = shape[dim]
 
-    def of_even(local: torch.Tensor) -> torch.Tensor:
-        with _below_autograd():
-            made: torch.Tensor = _wait(_all_gather(local.contiguous(), ranks, group))
-            if dim != 0:
-                made = _maybe_view_chunk_cat(made, ranks, dim).contiguous()
+    def step(result: _Result) -> _OfLocal:
+        # Pieces that lie one after another already are joined before they have come.
+        lie_so = not result.is_awaited and math.prod(shape[:dim]) == 1
+
+        def of_even(local: torch.Tensor) -> torch.Tensor:
+            with _below_autograd():
+                made = joined(_all_gather(local.contiguous(), ranks, group), local)
             # A program may have given a rank a piece of another size than the layout says.
-            return made if made.size(dim) == whole else _unpadded(made)
+            return made if made.size(dim) == whole else unpadded(made)
 
-    def of_uneven(local: torch.Tensor) -> torch.Tensor:
-        with _below_autograd():
-            padded = before._maybe_pad_tensor(local, whole, ranks)
-            made = _wait(_all_gather(padded, ranks, group))
-            return _unpadded(_maybe_view_chunk_cat(made, ranks, dim) if dim else made)
+        def of_uneven(local: torch.Tensor) -> torch.Tensor:
+            with _below_autograd():
+                padded = before._maybe_pad_tensor(local, whole, ranks)
+                made = joined(_all_gather(padded, ranks, group), padded)
+            return unpadded(made)  # a view, which does not wait if autograd sees it
 
-    def _unpadded(made: torch.Tensor) -> torch.Tensor:
-        unpadded: torch.Tensor = before._maybe_unpad_tensor(made, whole, ranks)
-        return unpadded
+        def joined(made: torch.Tensor, piece: torch.Tensor) -> torch.Tensor:
+            if dim == 0:
+                return result.of_op(made)
+            if lie_so and piece.shape[:dim].numel() == 1:
+                return result.of_op(_maybe_view_chunk_cat(made, ranks, dim))
+            return _maybe_view_chunk_cat(_wait(made), ranks, dim).contiguous()
 
-    return of_uneven if whole % ranks else of_even
+        return of_uneven if whole % ranks else of_even
+
+    def unpadded(made: torch.Tensor) -> torch.Tensor:
+        cut: torch.Tensor = before._maybe_unpad_tensor(made, whole, ranks)
+        return cut
+
+    return _both(step)
 
 
 def _reduced(
@@ -101,11 +156,16 @@ def _reduced(
 ) -> LocalStep:
     op, group = before.reduce_op.lower(), _group_of(mesh, mesh_dim)
 
-    def step(local: torch.Tensor) -> torch.Tensor:
-        with _below_autograd():
-            return _wait(_all_reduce(local, op, group))  # type: ignore[no-any-return]
+    def step(result: _Result) -> _OfLocal:
+        of_op = result.of_op
 
-    return step
+        def reduced(local: torch.Tensor) -> torch.Tensor:
+            with _below_autograd():
+                return of_op(_all_reduce(local, op, group))
+
+        return reduced
+
+    return _both(step)
 
 
 def _scattered(
@@ -114,16 +174,19 @@ def _scattered(
     op, group = before.reduce_op.lower(), _group_of(mesh, mesh_dim)
     dim, ranks = after.dim, mesh.size(mesh_dim)
 
-    def step(local: torch.Tensor) -> torch.Tensor:
-        if local.size(dim) % ranks:
-            return waited(reduce_scatter(before, after, local, mesh, mesh_dim))
-        with _below_autograd():
-            rows = local.contiguous()
-            if dim != 0:
-                rows = _chunk_or_narrow_cat(rows, ranks, narrow_dim=dim, cat_dim=0)
-            return _wait(_reduce_scatter(rows, op, ranks, group))  # type: ignore[no-any-return]
+    def step(result: _Result) -> _OfLocal:
+        def scattered(local: torch.Tensor) -> torch.Tensor:
+            if local.size(dim) % ranks:
+                return result.of_function(reduce_scatter(before, after, local, mesh, mesh_dim))
+            with _below_autograd():
+                rows = local.contiguous()
+                if dim != 0:
+                    rows = _chunk_or_narrow_cat(rows, ranks, narrow_dim=dim, cat_dim=0)
+                return result.of_op(_reduce_scatter(rows, op, ranks, group))
 
-    return step
+        return scattered
+
+    return _both(step)
 
 
 def _cut(_: Replicate, after: Shard, mesh: DeviceMesh, mesh_dim: int, __: list[int]) -> LocalStep:
@@ -135,13 +198,13 @@ def _cut(_: Replicate, after: Shard, mesh: DeviceMesh, mesh_dim: int, __: list[i
             return chunk(after, local, mesh, mesh_dim)
         return local.narrow(dim, place * size, size).clone()
 
-    return step
+    return _either(step)
 
 
 def _made_pending(
     _: Replicate, after: Partial, mesh: DeviceMesh, mesh_dim: int, __: list[int]
 ) -> LocalStep:
-    return lambda local: after._partition_value(local, mesh, mesh_dim)
+    return _either(lambda local: after._partition_value(local, mesh, mesh_dim))
 
 
 def _moved(
@@ -152,8 +215,10 @@ def _moved(
     ranks, group = mesh.size(mesh_dim), _group_of(mesh, mesh_dim)
     place = coordinate_on(mesh, mesh_dim)
 
-    def by_torch(local: torch.Tensor) -> torch.Tensor:
-        return waited(all_to_all(before, after, local, mesh, mesh_dim, shape))
+    def by_torch(result: _Result) -> _OfLocal:
+        return lambda local: result.of_function(
+            all_to_all(before, after, local, mesh, mesh_dim, shape)
+        )
 
     def step(local: torch.Tensor) -> torch.Tensor:
         with _below_autograd():
@@ -164,12 +229,12 @@ def _moved(
             return made.narrow(target, place * size, size).contiguous()
 
     is_even = shape[source] % ranks == 0 and shape[target] % ranks == 0
-    return step if is_even and mesh.device_type == "cpu" else by_torch
+    return _either(step) if is_even and mesh.device_type == "cpu" else _both(by_torch)
 
 
 def _divided(step: LocalStep, scale: int) -> LocalStep:
     """Merged sums and averages are summed, then divided."""
-    return lambda local: step(local) / scale
+    return _either(lambda local: step.run(local) / scale)
 
 
 _KINDS: Mapping[tuple[type, type], _Make] = {

@@ -68,9 +68,14 @@ def _compiled(at: _Site) -> _torch.LocalStep:
     if kind in _AS_TORCHS:
         src, scale = _merged(at) if kind in _REDUCING else (at.src, 1)
         step = _torch.local_step(src, at.dst, at.mesh, at.mesh_dim, at.logical_shape)
+        if step is not None and scale == 1:
+            return step
         if step is not None:
-            return step if scale == 1 else lambda local: _divided(step(local), scale)
-    return lambda local: _torch.waited(move(local, at))
+            run = step.run
+            return _torch.LocalStep(*(lambda local: _divided(run(local), scale),) * 2)
+    return _torch.LocalStep(
+        run=lambda local: _torch.waited(move(local, at)), begin=lambda local: move(local, at)
+    )
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Redistributions carried out by moves that were made before.
 
-What stands in the place of torch's code here leaves what somebody looks at, what is asynchronous,
-and what no move was made of to what stood there: torch's code, or that of plans of our own.
+What stands in the place of torch's code here leaves what somebody looks at, and what no move was
+made of, to what stood there: torch's code, or that of plans of our own.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Executor:
             return None
         return self._planner.move(source, target)
 
-    def carried_out(self, move: Move, local: torch.Tensor) -> torch.Tensor:
-        """What this rank holds after a move."""
+    def carried_out(self, move: Move, local: torch.Tensor, async_op: bool = False) -> torch.Tensor:
+        """What this rank holds after a move, or with `async_op` will have when it looks."""
         if move.correction is not None:
             self._note(move.correction)
-        return move.run(local)
+        return move.run(local, async_op)
 
     def redistribute_local_tensor(
         self,
@@ -73,8 +73,7 @@ class Executor:
     ) -> torch.Tensor:
         """Stands in for torch's function of this name."""
         if (
-            not options.get("async_op")
-            and options.get("use_graph_based_transform") is None
+            options.get("use_graph_based_transform") is None
             and current_spec.mesh is target_spec.mesh
             and self._is_moved_here(current_spec, local_tensor, target_spec.placements)
             and _torch.has_default_order(target_spec)
@@ -83,7 +82,7 @@ class Executor:
             if move is not None:
                 if options.get("is_explicit"):
                     self._is_between_ops(current_spec.mesh)
-                return self.carried_out(move, local_tensor)
+                return self.carried_out(move, local_tensor, options.get("async_op", False))
         return self._otherwise(local_tensor, current_spec, target_spec, **options)
 
     def _is_moved_here(
@@ -103,7 +102,9 @@ class Executor:
         if self._between_ops is not None:
             self._between_ops(mesh)
 
-    def _moved_to(self, tensor: DTensor, placements: tuple[Placement, ...]) -> DTensor | None:
+    def _moved_to(
+        self, tensor: DTensor, placements: tuple[Placement, ...], async_op: bool = False
+    ) -> DTensor | None:
         """The tensor as a program asks for it, differentiable; None where it is to be carried out,
         or refused, otherwise."""
         local, spec = _torch.local_of(tensor), _torch.spec_of(tensor)
@@ -117,11 +118,11 @@ class Executor:
             return None
         self._is_between_ops(spec.mesh)
         if has_gradient:
-            made: DTensor = Redistribute.apply(tensor, move, self)  # type: ignore[no-untyped-call]
+            made: DTensor = Redistribute.apply(tensor, move, self, async_op)  # type: ignore[no-untyped-call]
             return made
-        return _torch.wrapped(self.carried_out(move, local), move.target)
+        return _torch.wrapped(self.carried_out(move, local, async_op), move.target)
 
-    def moved_back(self, gradient: DTensor, source: DTensorSpec) -> DTensor | None:
+    def moved_back(self, gradient: DTensor, source: DTensorSpec, async_op: bool) -> DTensor | None:
         """The gradient of what was moved, where that was; None where it is to be carried out
         otherwise. It does not become pending again: what is whole or sharded stays so, as torch has
         it."""
@@ -135,23 +136,24 @@ class Executor:
         if back is None:
             return None
         self._is_between_ops(spec.mesh)
-        return _torch.wrapped(self.carried_out(back, local), back.target)
+        return _torch.wrapped(self.carried_out(back, local, async_op), back.target)
 
     def redistribute(
         self,
         tensor: DTensor,
         device_mesh: DeviceMesh | None = None,
         placements: Sequence[Placement] | None = None,
+        async_op: bool = False,
         **options: Any,
     ) -> DTensor:
-        """Stands in for the method of this name; with options torch's own runs."""
+        """Stands in for the method of this name; with other options torch's own runs."""
         is_here = device_mesh is None or device_mesh is tensor.device_mesh
         if placements is not None and is_here and not options:
-            made = self._moved_to(tensor, tuple(placements))
+            made = self._moved_to(tensor, tuple(placements), async_op)
             if made is not None:
                 return made
         method = _torch.torchs_methods["redistribute"]
-        made = method(tensor, device_mesh, placements, **options)
+        made = method(tensor, device_mesh, placements, async_op=async_op, **options)
         return made  # type: ignore[no-any-return]
 
     def full_tensor(
@@ -195,9 +197,7 @@ class Executor:
             async_op: bool = False,
             **options: Any,
         ) -> DTensor:
-            if async_op:
-                options["async_op"] = True
-            return executor.redistribute(self, device_mesh, placements, **options)
+            return executor.redistribute(self, device_mesh, placements, async_op, **options)
 
         def full_tensor(
             self: DTensor, *, grad_placements: Sequence[Placement] | None = None
@@ -230,22 +230,24 @@ class Redistribute(torch.autograd.Function):
     """torch's function of this name, by a move."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: DTensor, move: Move, executor: Executor) -> DTensor:
+    def forward(
+        ctx: Any, tensor: DTensor, move: Move, executor: Executor, async_op: bool
+    ) -> DTensor:
         """The tensor moved."""
         local = _torch.local_of(tensor)
-        ctx.source, ctx.dtype = move.source, local.dtype
-        made = executor.carried_out(move, local)
+        ctx.source, ctx.dtype, ctx.async_op = move.source, local.dtype, async_op
+        made = executor.carried_out(move, local, async_op)
         return _torch.wrapped(made, move.target, requires_grad=tensor.requires_grad)
 
     @staticmethod
-    def backward(ctx: Any, gradient: DTensor) -> tuple[DTensor, None, None]:
+    def backward(ctx: Any, gradient: DTensor) -> tuple[DTensor, None, None, None]:
         """The gradient moved back, by whatever carries out redistributions now."""
         back = None
         if _installed is not None and _torch.local_of(gradient).dtype is ctx.dtype:
-            back = _installed.moved_back(gradient, ctx.source)
+            back = _installed.moved_back(gradient, ctx.source, ctx.async_op)
         if back is None:
-            back = _torch.torch_redistribute_back(gradient, ctx.source, ctx.dtype)
-        return back, None, None
+            back = _torch.torch_redistribute_back(gradient, ctx.source, ctx.async_op, ctx.dtype)
+        return back, None, None, None
 
 
 def _of_gradient(

@@ -20,14 +20,24 @@ _LAYOUTS_HELD = 4096
 class Move:
     """A plan from one spec to placements, on this rank.
 
+    Args:
+        steps: In the order in which they run.
+
     Attributes:
         source: What it starts from.
         target: What it leads to.
-        steps: Functions of the local tensor, in the order in which they run.
         correction: The name of the fault of torch's own plan that it puts right.
     """
 
-    __slots__ = ("_flattened", "_known_flattened", "correction", "source", "steps", "target")
+    __slots__ = (
+        "_begun",
+        "_flattened",
+        "_known_flattened",
+        "_run",
+        "correction",
+        "source",
+        "target",
+    )
 
     def __init__(
         self,
@@ -36,14 +46,21 @@ class Move:
         steps: tuple[_torch.LocalStep, ...],
         correction: str | None = None,
     ) -> None:
-        self.source, self.target, self.steps = source, target, steps
+        self.source, self.target = source, target
+        self._run = tuple(step.run for step in steps)
+        self._begun = (*self._run[:-1], *(step.begin for step in steps[-1:]))
         self.correction = correction
         self._flattened = _torch.flattened_meshes(source.mesh)
         self._known_flattened = len(self._flattened)
 
-    def run(self, local: torch.Tensor) -> torch.Tensor:
-        """What this rank holds afterwards; `local` itself if there is no step."""
-        for step in self.steps:
+    def run(self, local: torch.Tensor, async_op: bool = False) -> torch.Tensor:
+        """What this rank holds afterwards; `local` itself if there is no step.
+
+        Args:
+            local: What it holds before.
+            async_op: The last collective may be left to who uses its result first.
+        """
+        for step in self._begun if async_op else self._run:
             local = step(local)
         return local
 

@@ -168,9 +168,9 @@ def _observed(run: _Run) -> Iterator[None]:
         make_move(move, *parts)
         made[id(move)] = move, compiling[-1]
 
-    def runs(move: Move, local: torch.Tensor) -> torch.Tensor:
+    def runs(move: Move, *given: Any) -> torch.Tensor:
         run.moves.append(made[id(move)][1])
-        return run_move(move, local)
+        return run_move(move, *given)
 
     shardprop.reset_stats()
     with (

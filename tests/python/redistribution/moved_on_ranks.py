@@ -83,18 +83,20 @@ def _as_dtensor(move: _Move) -> DTensor:
 def _outcome(move: _Move, way: str) -> tuple[Any, ...]:
     """What a rank holds afterwards, or the error; and all that a program sees of it."""
     x = _as_dtensor(move)
-    if way == "inside":
+    later = "later" in way
+    if "inside" in way:
         mesh, meta = x.device_mesh, x._spec.tensor_meta
         target = make_spec(mesh, move.target, meta)
-        local = redistribute_local_tensor(x._local_tensor, x._spec, target)
-        return local.tolist(), local.stride(), local.dtype
+        local = redistribute_local_tensor(x._local_tensor, x._spec, target, async_op=later)
+        return type(local), local.tolist(), local.stride(), local.dtype
     if way == "full":
         local = x.full_tensor()
         return local.tolist(), local.stride(), local.dtype
-    moved = x.redistribute(placements=move.target)
+    moved = x.redistribute(placements=move.target, async_op=later)
+    kind = type(moved._local_tensor)
     local = moved.to_local()
     seen = moved.placements, moved.shape, moved.stride(), moved.dtype, moved.requires_grad
-    return local.tolist(), local.stride(), local.dtype, *seen
+    return kind, local.tolist(), local.stride(), local.dtype, *seen
 
 
 def compared_moves(
@@ -106,7 +108,7 @@ def compared_moves(
     compared = by_executor = 0
     runs = _counted_runs()
     for move in _drawn(sizes, count, seed):
-        for way in ("asked", "inside", "full"):
+        for way in ("asked", "inside", "full", "asked, later", "inside, later"):
             with _under(policy, with_executor=False):
                 alone = _outcome(move, way)
             with _under(policy):
@@ -133,9 +135,9 @@ class _counted_runs:
         self.count = 0
         self._theirs = Move.run
 
-        def run(move: Move, local: torch.Tensor) -> torch.Tensor:
+        def run(move: Move, *given: Any) -> torch.Tensor:
             self.count += 1
-            return self._theirs(move, local)
+            return self._theirs(move, *given)
 
         Move.run = run  # type: ignore[method-assign,assignment]
 
@@ -143,7 +145,7 @@ class _counted_runs:
         Move.run = self._theirs  # type: ignore[method-assign]
 
 
-def gradients_alike(sizes: tuple[int, ...], policy: str) -> list[str]:
+def gradients_alike(sizes: tuple[int, ...], policy: str, later: bool) -> list[str]:
     """Moves whose gradients, of first and of second order, are other ones with the executor."""
     differ = []
     kinds = [R, S(0), S(1), Partial()]
@@ -151,26 +153,31 @@ def gradients_alike(sizes: tuple[int, ...], policy: str) -> list[str]:
         found = []
         for is_on in (False, True, True):
             with _under(policy, is_on):
-                found.append(_gradients(source, target, sizes))
+                found.append(_gradients(source, target, sizes, later))
         if not found[0] == found[1] == found[2]:
             differ.append(f"{source} -> {target} on {sizes}: {found}")
     return differ
 
 
-def _gradients(source: Placement, target: Placement, sizes: tuple[int, ...]) -> list[object]:
+def _gradients(
+    source: Placement, target: Placement, sizes: tuple[int, ...], later: bool
+) -> list[object]:
     """What a program sees of the gradients."""
     whole = torch.arange(1.0, 33.0).reshape(8, 4)
     local = whole[: 8 // _cuts(source, 0, sizes), : 4 // _cuts(source, 1, sizes)].clone()
     everywhere = (source,) * len(sizes), (target,) * len(sizes)
     x: Any = _as_dtensor(_Move(sizes, False, local, (8, 4), *everywhere)).requires_grad_()
-    cubed: Any = x.redistribute(placements=everywhere[1])
+    cubed: Any = x.redistribute(placements=everywhere[1], async_op=later)
     name = cubed.grad_fn.name() if cubed.grad_fn is not None else ""
     (first,) = torch.autograd.grad((cubed * cubed * cubed).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad((first * first).sum(), x)
-    doubled: Any = x.redistribute(placements=everywhere[1])
+    doubled: Any = x.redistribute(placements=everywhere[1], async_op=later)
     (plain,) = torch.autograd.grad((doubled * 2.0).sum(), x)
     gradients: list[Any] = [first.detach(), second, plain]
-    seen = [(g.placements, g.to_local().tolist(), g.stride(), g.requires_grad) for g in gradients]
+    seen = [
+        (type(g._local_tensor), g.placements, g.to_local().tolist(), g.stride(), g.requires_grad)
+        for g in gradients
+    ]
     return [name, *seen]
 
 

@@ -8,7 +8,6 @@ from unittest import mock
 
 import pytest
 import torch
-from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, _redistribute
 from torch.distributed.tensor.debug import CommDebugMode
@@ -123,15 +122,6 @@ def test_what_torch_refuses_is_refused_each_time(mesh_of: MeshOf) -> None:
                 x.redistribute(placements=[Partial("max")])
             with pytest.raises(RuntimeError, match="placements is needed"):
                 x.redistribute()
-
-
-def test_results_that_nobody_waits_for_stay_so(mesh_of: MeshOf, runs: mock.Mock) -> None:
-    with shardprop.enabled():
-        moved = rows(mesh_of(4)).redistribute(placements=[R], async_op=True)
-        local = moved.to_local()
-        assert isinstance(local, AsyncCollectiveTensor)
-        local.wait()
-    assert not runs.called
 
 
 def test_caches_are_bounded_and_counted(mesh_of: MeshOf) -> None:
