@@ -1,0 +1,69 @@
+"""What torch's dispatcher notes of a call whose decision is known: what each rank holds of the
+arguments, and their specs.
+
+Views, calls with a plain number and whatever else its C++ hands on to Python come by here. torch
+looks for tensors in the arguments twice, and puts them together for pytrees that few calls have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.distributed.tensor._op_schema import OpInfo
+
+from .held_functions import HeldFunction
+from .types import DTensor
+
+__all__ = ["OP_INFO"]
+
+_held = HeldFunction(type(DTensor._op_dispatcher)._unwrap_to_op_info_impl)
+
+
+def _unwrapped(
+    self: Any,
+    op_call: Any,
+    args: Any,
+    kwargs: Any,
+    create_schema: Any,
+    tensor: Any = torch.Tensor,
+    dtensor: Any = DTensor,
+    op_info: Any = OpInfo,
+    otherwise: Any = _held.torchs,
+) -> Any:
+    known = self.sharding_propagator
+    traits = known.op_to_schema_info.get(op_call)
+    if traits is None:
+        traits = known.op_to_schema_info_for_single_dim_strategy.get(op_call)
+    if create_schema or (traits is not None and traits.needs_pytree):
+        return otherwise(self, op_call, args, kwargs, create_schema)
+    mesh = None
+    specs, local_args = [], []
+    for arg in args:
+        if type(arg) is dtensor:
+            local_args.append(arg._local_tensor)
+            specs.append(arg._spec)
+            if mesh is None:
+                mesh = arg._spec.mesh
+            continue
+        if isinstance(arg, tensor):
+            if mesh is None or isinstance(arg, dtensor):
+                return otherwise(self, op_call, args, kwargs, create_schema)
+            specs.append(self._try_replicate_spec_for_scalar_tensor(op_call, arg, mesh))
+        else:
+            if isinstance(arg, (list, tuple)):
+                for item in arg:
+                    if isinstance(item, tensor):
+                        return otherwise(self, op_call, args, kwargs, create_schema)
+            specs.append(arg)
+        local_args.append(arg)
+    if mesh is None:
+        return otherwise(self, op_call, args, kwargs, create_schema)
+    for value in kwargs.values():
+        if isinstance(value, tensor):
+            return otherwise(self, op_call, args, kwargs, create_schema)
+    return op_info(mesh, None, specs, tuple(local_args), {**kwargs}, None)
+
+
+# torch's dispatcher notes it so.
+OP_INFO = _held.with_code_of(_unwrapped)
