@@ -92,7 +92,8 @@ def _hits(mesh: DeviceMesh) -> dict[str, Call]:
     rest, gradients = (
         tuple(_placed(mesh, S(0), 4, 4) for _ in range(_PARAMETERS)) for _ in range(2)
     )
-    learned = _placed(mesh, S(0), 8, 16).requires_grad_()
+    learned: Any = _placed(mesh, S(0), 8, 16).requires_grad_()
+    gradient = torch.ones(8, 16)
     indices = DTensor.from_local(torch.zeros(4, dtype=torch.int64), mesh, [R], run_check=False)
     return {
         "relu": lambda: torch.relu(x),
@@ -122,6 +123,7 @@ def _hits(mesh: DeviceMesh) -> dict[str, Call]:
         "detach": x.detach,
         "to_local": x.to_local,
         "from_local": lambda: _placed(mesh, S(0), 8, 16),
+        "to_local and its gradient": lambda: learned.to_local().backward(gradient),
         "forward and backward": lambda: torch.relu(learned).sum().backward(),
         "foreach_add_": lambda: torch._foreach_add_(rest, gradients),
         "foreach_norm": lambda: torch._foreach_norm(rest),

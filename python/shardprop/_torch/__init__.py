@@ -217,6 +217,12 @@ from .symbolic import (
     split_factors_match,
     statically_known_true,
 )
+from .to_local import (
+    install_to_local,
+    source_of,
+    torch_gradient_of_local,
+    uninstall_to_local,
+)
 from .tracing import (
     annotate_debug_mode,
     autograd_node,

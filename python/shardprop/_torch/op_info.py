@@ -1,8 +1,7 @@
-"""What torch's dispatcher notes of a call whose decision is known: what each rank holds of the
-arguments, and their specs.
+"""What torch's dispatcher notes of a call: what a rank holds of the arguments, and their specs.
 
-Views, calls with a plain number and whatever else its C++ hands on to Python come by here. torch
-looks for tensors in the arguments twice, and puts them together for pytrees that few calls have.
+Calls that are not known, views, and whatever else its C++ hands on to Python come by here. torch
+looks at the arguments twice, for pytrees that few calls have.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import torch
 from torch.distributed.tensor._op_schema import OpInfo
 
 from .held_functions import HeldFunction
-from .types import DTensor
+from .types import DTensor, OpSchema
 
 __all__ = ["OP_INFO"]
 
@@ -29,13 +28,14 @@ def _unwrapped(
     tensor: Any = torch.Tensor,
     dtensor: Any = DTensor,
     op_info: Any = OpInfo,
+    op_schema: Any = OpSchema,
     otherwise: Any = _held.torchs,
 ) -> Any:
     known = self.sharding_propagator
     traits = known.op_to_schema_info.get(op_call)
     if traits is None:
         traits = known.op_to_schema_info_for_single_dim_strategy.get(op_call)
-    if create_schema or (traits is not None and traits.needs_pytree):
+    if traits is not None and traits.needs_pytree:
         return otherwise(self, op_call, args, kwargs, create_schema)
     mesh = None
     specs, local_args = [], []
@@ -62,7 +62,10 @@ def _unwrapped(
     for value in kwargs.values():
         if isinstance(value, tensor):
             return otherwise(self, op_call, args, kwargs, create_schema)
-    return op_info(mesh, None, specs, tuple(local_args), {**kwargs}, None)
+    asked = None
+    if create_schema:
+        asked = op_schema(op_call, tuple(specs), {**kwargs}, schema_info=traits)
+    return op_info(mesh, asked, specs, tuple(local_args), {**kwargs}, None)
 
 
 # torch's dispatcher notes it so.

@@ -39,14 +39,22 @@ def _wrap(
     dtensor: Any = DTensor,
     otherwise: Any = _held.torchs,
 ) -> Any:
-    if (
-        isinstance(res, tensor)
-        and type(spec) is spec_type
-        and not compiler._is_exporting_flag
-        and dtensor.__init__ is init  # else somebody wants to see what is made
-        and dtensor.__new__ is new
-    ):
-        return new(dtensor, res, spec, requires_grad=res.requires_grad)
+    # Else somebody wants to see what is made.
+    if not compiler._is_exporting_flag and dtensor.__init__ is init and dtensor.__new__ is new:
+        if isinstance(res, tensor):
+            if type(spec) is spec_type:
+                return new(dtensor, res, spec, requires_grad=res.requires_grad)
+        elif not isinstance(res, (list, tuple)):
+            return res  # a number, or nothing
+        elif isinstance(spec, (list, tuple)):
+            made = []
+            for each, its in zip(res, spec):  # noqa: B905 (as torch has it)
+                if isinstance(each, tensor) and type(its) is spec_type:
+                    each = new(dtensor, each, its, requires_grad=each.requires_grad)
+                else:
+                    each = otherwise(each, its)
+                made.append(each)
+            return tuple(made) if isinstance(res, tuple) else made
     return otherwise(res, spec)
 
 

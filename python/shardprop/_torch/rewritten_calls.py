@@ -1,7 +1,7 @@
-"""Calls whose arguments hold sizes (views, `expand`, `new_zeros`), which a decision makes local.
+"""Calls that torch's C++ hands on to Python: what a rank runs, noted in the decision.
 
-torch's dispatcher puts their arguments together anew at each call. Here that is done once for each
-decision, and noted in it.
+Among them are those whose arguments hold sizes (views, `expand`, `new_zeros`), which a decision
+makes local; torch's dispatcher puts such arguments together anew at each call.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from .types import DTensor, DTensorSpec, OpOverload, OutputSharding
 
 __all__ = ["REWRITTEN_CALLS"]
 
-# What the local op is, and its arguments: the number of the operand, or None and a value.
-_Call = tuple[OpOverload, tuple[tuple[int | None, Any], ...]]
+# What the local op is, and its arguments: the number of the operand, or None and a value. Without
+# arguments they are those of the call.
+_Call = tuple[OpOverload, tuple[tuple[int | None, Any], ...] | None]
 
 _held = HeldFunction(type(DTensor._op_dispatcher)._dispatch_get_local_results_slow_path)
 _UNSEEN = object()
@@ -29,14 +30,16 @@ def _seen(dispatcher: Any, op: OpOverload, asked: Any) -> _Call | None:
 
 
 def _call_of(dispatcher: Any, op: OpOverload, asked: Any, decision: OutputSharding) -> _Call | None:
-    wanted = decision.redistribute_schema
     if (
-        not (decision.needs_redistribute and decision.use_val_from_redistribute_schema)
-        or wanted is None
-        or asked.args_tree_spec is not None
+        asked.args_tree_spec is not None
         or op in dispatcher._random_ops
         or not asked.compute_mesh._is_current_rank_part_of_mesh()
     ):
+        return None
+    if not decision.needs_redistribute:
+        return op, None
+    wanted = decision.redistribute_schema
+    if wanted is None or not decision.use_val_from_redistribute_schema:
         return None
     given = asked.flat_args_schema
     operands = [at for at, arg in enumerate(given) if isinstance(arg, DTensorSpec)]
@@ -61,10 +64,11 @@ def _local_results(
         call = seen(self, op_call, op_info)
     if call is None or not nobody_watches():
         return otherwise(self, op_call, args, op_info)
-    held = op_info.local_args
     op, places = call
-    local_args = [value if at is None else held[at] for at, value in places]
-    return op(*local_args, **op_info.local_kwargs)
+    held = op_info.local_args
+    if places is not None:
+        held = [value if at is None else held[at] for at, value in places]
+    return op(*held, **op_info.local_kwargs)
 
 
 # torch's dispatcher runs them so.

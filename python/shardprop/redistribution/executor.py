@@ -111,8 +111,8 @@ class Executor:
         if type(tensor) is not DTensor or not self._is_moved_here(spec, local, placements):
             return None
         has_gradient = tensor.requires_grad and torch.is_grad_enabled()
-        if placements == spec.placements:
-            return None if has_gradient else _torch.wrapped(local, spec)
+        if placements == spec.placements and not has_gradient:
+            return _torch.wrapped(local, spec)
         move = self._moves.asked(spec, placements)
         if move is None:
             return None
@@ -120,7 +120,12 @@ class Executor:
         if has_gradient:
             made: DTensor = Redistribute.apply(tensor, move, self, async_op)  # type: ignore[no-untyped-call]
             return made
-        return _torch.wrapped(self.carried_out(move, local, async_op), move.target)
+        return _torch.wrapped(self.as_asked(move, local, async_op), move.target)
+
+    def as_asked(self, move: Move, local: torch.Tensor, async_op: bool) -> torch.Tensor:
+        """What this rank holds after a move that a program asks for. As torch has it, nothing is
+        carried out where it is there already."""
+        return local if move.is_there else self.carried_out(move, local, async_op)
 
     def moved_back(self, gradient: DTensor, source: DTensorSpec, async_op: bool) -> DTensor | None:
         """The gradient of what was moved, where that was; None where it is to be carried out
@@ -186,6 +191,7 @@ class Executor:
             self._otherwise = _torch.installed_redistribute()
             _torch.install_redistribute(self.redistribute_local_tensor)
         _torch.install_from_local(self._wrapper.from_local)
+        _torch.install_to_local(self._wrapper.gradient_of_local)
         for stand_in in _torch.STAND_INS:
             stand_in.install()
 
@@ -216,6 +222,7 @@ def uninstall() -> None:
     global _installed
     _torch.uninstall_methods()
     _torch.uninstall_from_local()
+    _torch.uninstall_to_local()
     for stand_in in _torch.STAND_INS:
         stand_in.uninstall()
     executor, _installed = _installed, None
@@ -236,7 +243,7 @@ class Redistribute(torch.autograd.Function):
         """The tensor moved."""
         local = _torch.local_of(tensor)
         ctx.source, ctx.dtype, ctx.async_op = move.source, local.dtype, async_op
-        made = executor.carried_out(move, local, async_op)
+        made = executor.as_asked(move, local, async_op)
         return _torch.wrapped(made, move.target, requires_grad=tensor.requires_grad)
 
     @staticmethod

@@ -27,6 +27,7 @@ class Move:
         source: What it starts from.
         target: What it leads to.
         correction: The name of the fault of torch's own plan that it puts right.
+        is_there: Do both have the same placements?
     """
 
     __slots__ = (
@@ -35,6 +36,7 @@ class Move:
         "_known_flattened",
         "_run",
         "correction",
+        "is_there",
         "source",
         "target",
     )
@@ -50,6 +52,7 @@ class Move:
         self._run = tuple(step.run for step in steps)
         self._begun = (*self._run[:-1], *(step.begin for step in steps[-1:]))
         self.correction = correction
+        self.is_there = source.placements == target.placements
         self._flattened = _torch.flattened_meshes(source.mesh)
         self._known_flattened = len(self._flattened)
 

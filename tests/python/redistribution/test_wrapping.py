@@ -1,4 +1,4 @@
-"""from_local with a spec that is known gives what torch gives."""
+"""from_local, and the gradient of to_local, with a spec that is known give what torch gives."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Shard
 
 import shardprop
+from shardprop.redistribution.wrapping import Wrapper
 
 from ..specs import P, R, S
 
@@ -174,3 +175,82 @@ def test_errors_are_torchs(mesh_of: MeshOf) -> None:
                 DTensor.from_local(torch.ones(4), mesh_of(2, 2), [P, Partial("max")])
             with pytest.raises(RuntimeError, match="shape"):
                 DTensor.from_local(torch.ones(4), mesh_of(2), [S(0)], shape=torch.Size((8,)))
+
+
+# The gradient of to_local ------------------------------------------------------------------------
+
+
+_CHANGES: dict[str, Callable[[Any], Any]] = {
+    "turned": lambda local: local.t(),
+    "as double": lambda local: local.double(),
+}
+
+
+def gradients_of_local(mesh: DeviceMesh, case: tuple[Any, ...]) -> list[Any]:
+    """Of three tensors alike, what a hook and a program see of it."""
+    placement, asked, change = case
+    seen: list[Any] = []
+    for number in range(3):
+        leaf = torch.full((4, 6), float(number)).requires_grad_()
+        options: dict[str, Any] = {"shape": torch.Size((7, 6)), "stride": (6, 1)}
+        options = options if change == "uneven" else {}
+        x: Any = DTensor.from_local(leaf, mesh, [placement], **options)
+        x.register_hook(lambda g: seen.append((type(g._local_tensor), g._spec, g.to_local())))
+        local = x.to_local(grad_placements=asked)
+        seen.append(local.grad_fn.name())
+        if change in _CHANGES:
+            local = _CHANGES[change](local)
+        (local * local.detach().clone()).sum().backward()
+        seen.append(leaf.grad)
+    return seen
+
+
+def same(mine: Any, torchs: Any) -> bool:
+    if isinstance(mine, tuple):
+        return all(map(same, mine, torchs))
+    return torch.equal(mine, torchs) if isinstance(mine, torch.Tensor) else mine == torchs
+
+
+@pytest.mark.parametrize("change", ["", "turned", "as double", "uneven"])
+@pytest.mark.parametrize(
+    ("placement", "asked"), [(S(0), None), (R, [P]), (R, None), (P, None), (P, [P])], ids=str
+)
+def test_the_gradient_of_to_local_is_that_of_torch(
+    placement: Any, asked: Any, change: str, mesh_of: MeshOf
+) -> None:
+    case = placement, asked, change
+    expected = gradients_of_local(mesh_of(2), case)
+    with shardprop.enabled():
+        made = gradients_of_local(mesh_of(2), case)
+    assert len(made) == len(expected)
+    assert all(map(same, made, expected))
+
+
+def _cubed(leaf: torch.Tensor, mesh: DeviceMesh) -> list[torch.Tensor]:
+    """A gradient, and the gradient of that."""
+    local = DTensor.from_local(leaf, mesh, [S(0)]).to_local()
+    (first,) = torch.autograd.grad((local**3).sum(), leaf, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), leaf)
+    return [first.detach(), second]
+
+
+def test_gradients_of_gradients_are_those_of_torch(mesh_of: MeshOf) -> None:
+    leaf = torch.arange(6.0).requires_grad_()
+    expected = _cubed(leaf, mesh_of(2))
+    with shardprop.enabled():
+        for _ in range(2):
+            assert all(map(torch.equal, _cubed(leaf, mesh_of(2)), expected))
+
+
+def test_what_was_made_before_goes_back_after(mesh_of: MeshOf, monkeypatch: Any) -> None:
+    """Enabled between forward and backward, or disabled."""
+    leaf = torch.ones(4, 6, requires_grad=True)
+    before = DTensor.from_local(leaf, mesh_of(2), [S(0)]).to_local()
+    with shardprop.enabled():
+        before.sum().backward()
+        within = DTensor.from_local(leaf, mesh_of(2), [S(0)]).to_local()
+        within.sum().backward()
+        later = DTensor.from_local(leaf, mesh_of(2), [S(0)]).to_local()
+    monkeypatch.setattr(Wrapper, "gradient_of_local", None)
+    later.sum().backward()
+    assert leaf.grad is not None and leaf.grad.eq(3).all()
