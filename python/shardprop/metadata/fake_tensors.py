@@ -18,7 +18,7 @@ from .. import _core, _torch
 from .._torch import DTensorSpec, FakeTensor, FakeTensorMode, OpSchema, TensorMeta, no_dispatch
 from ..model.op_traits import traits_of
 from ..model.question import OutputMeta
-from .known import Asked, UnusualArgumentError, answer
+from .known import AnswerKey, UnusualArgumentError, answer
 from .results import meta_of_result
 
 __all__ = ["output_meta"]
@@ -62,10 +62,10 @@ def output_meta(schema: OpSchema, are_held: bool = False) -> OutputMeta:
     if state is None:
         return _compute(schema)
     try:
-        asked = Asked.of(schema, "fake tensors", state)
+        key = AnswerKey.of(schema, "fake tensors", state)
     except (UnusualArgumentError, TypeError):
         return _compute(schema)
-    return answer(asked, _compute, schema)
+    return answer(key, _compute, schema)
 
 
 def _compute(schema: OpSchema) -> OutputMeta:

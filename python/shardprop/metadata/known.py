@@ -11,15 +11,15 @@ from .._torch import DTensorSpec, OpSchema, TensorMeta
 from ..model.question import OutputMeta
 from ..support.cache import BoundedMap
 
-__all__ = ["Asked", "UnusualArgumentError", "answer", "forget"]
+__all__ = ["AnswerKey", "UnusualArgumentError", "answer", "forget"]
 
 
 class UnusualArgumentError(Exception):
     """The call has an argument of which no answer is held."""
 
 
-class Asked(NamedTuple):
-    """What a means is asked.
+class AnswerKey(NamedTuple):
+    """What a means is asked about a call, and all that its answer depends on.
 
     Floats, which may be others at every step, are no part of the key: the last ones stand beside.
     """
@@ -28,8 +28,8 @@ class Asked(NamedTuple):
     floats: list[float]
 
     @staticmethod
-    def of(schema: OpSchema, means: str, state: tuple[object, ...]) -> Asked:
-        """What `means` is asked about a call.
+    def of(schema: OpSchema, means: str, state: tuple[object, ...]) -> AnswerKey:
+        """The key of a call.
 
         Args:
             schema: The call.
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
         floats: list[float] = []
         args = _key(schema.args_schema, floats)
         kwargs = _key(tuple(schema.kwargs_schema.items()), floats)
-        return Asked((means, id(schema.op), state, args, kwargs), floats)
+        return AnswerKey((means, id(schema.op), state, args, kwargs), floats)
 
 
 # Arguments that kernels take as they are. Not among them: devices, layouts that are not strided,
@@ -51,7 +51,7 @@ class Asked(NamedTuple):
 _NUMBERS = frozenset({bool, int, complex})
 _PLAIN = frozenset({str, type(None), torch.dtype, torch.memory_format})
 
-# Kernels in Python take up to milliseconds. torch keeps their answers too, by placements, too.
+# Kernels in Python take up to milliseconds. torch holds their answers as well, but by placements.
 _known: BoundedMap[tuple[list[float], OutputMeta]] = BoundedMap("metadata", 2048)
 
 
@@ -60,12 +60,14 @@ def forget() -> None:
     _known.clear()
 
 
-def answer(asked: Asked, compute: Callable[[OpSchema], OutputMeta], schema: OpSchema) -> OutputMeta:
+def answer(
+    by: AnswerKey, compute: Callable[[OpSchema], OutputMeta], schema: OpSchema
+) -> OutputMeta:
     """What is held, else what is computed; an error is held of nothing."""
-    known = _known.get(asked.key)
-    if known is None or known[0] != asked.floats:
-        known = asked.floats, compute(schema)
-        _known.put(asked.key, known)
+    known = _known.get(by.key)
+    if known is None or known[0] != by.floats:
+        known = by.floats, compute(schema)
+        _known.put(by.key, known)
     meta = known[1]
     return [*meta] if isinstance(meta, list) else meta
 

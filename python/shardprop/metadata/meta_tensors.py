@@ -18,7 +18,7 @@ from .. import _torch
 from .._torch import DTensorSpec, OpSchema, TensorMeta
 from ..model.op_traits import traits_of
 from ..model.question import OutputMeta
-from .known import Asked, answer
+from .known import AnswerKey, answer
 from .results import meta_of_result
 
 __all__ = ["DeclinedError", "output_meta"]
@@ -43,7 +43,7 @@ def output_meta(schema: OpSchema) -> OutputMeta:
     """
     if schema.kwargs_schema.get("pin_memory"):
         raise DeclinedError("there is no pinned memory on device meta, and kernels differ there")
-    return answer(Asked.of(schema, "meta tensors", _torch.kernel_state()), _compute, schema)
+    return answer(AnswerKey.of(schema, "meta tensors", _torch.kernel_state()), _compute, schema)
 
 
 def _compute(schema: OpSchema) -> OutputMeta:

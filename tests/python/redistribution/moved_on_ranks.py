@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import random
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
@@ -19,9 +20,15 @@ import shardprop
 from shardprop._torch import local_shape, make_spec, meta_of
 from shardprop.redistribution.moves import Move
 
-from ..specs import R, S
+from ..specs import P, R, S
 
-__all__ = ["compared_moves", "gradients_alike", "grouped_otherwise", "mesh_over"]
+__all__ = [
+    "compared_moves",
+    "gradients_alike",
+    "grouped_otherwise",
+    "mesh_over",
+    "seconds_until_begun",
+]
 
 _SHAPES = ((8, 4), (7, 5), (12, 8), (5, 2, 6), (24,), (3,), (4, 1, 8))
 _DTYPES = (torch.float32, torch.bfloat16, torch.int64)
@@ -206,3 +213,29 @@ def grouped_otherwise(policy: str) -> list[bool]:
                 for _ in range(2):
                     right.append(torch.equal(x.redistribute(mesh, [R, R]).to_local(), whole))
     return right
+
+
+def seconds_until_begun(late: float) -> list[tuple[str, float, bool]]:
+    """Asynchronous moves for which the last rank comes late, after one for which none does: each
+    with the time until a rank may go on, and whether the data is right in the end."""
+    world, mesh = dist.get_world_size(), mesh_over((dist.get_world_size(),))
+    summed = torch.full((1, 4), float(world))
+    moves = {
+        "P to R": (P, R, torch.ones(1, 4), summed),
+        "P to S(1)": (P, S(1), torch.ones(1, 4), summed[:, :1]),
+        "S(0) to R": (S(0), R, torch.ones(1, 4), torch.ones(world, 4)),
+        "S(1) to R, of one row": (S(1), R, torch.ones(1, 4), torch.ones(1, 4 * world)),
+    }
+    found = []
+    with shardprop.enabled():
+        for name, (source, target, local, expected) in moves.items():
+            x = DTensor.from_local(local, mesh, [source], run_check=False)
+            x.redistribute(placements=[target])
+            dist.barrier()
+            if dist.get_rank() == world - 1:
+                time.sleep(late)
+            start = time.perf_counter()
+            moved = x.redistribute(placements=[target], async_op=True)
+            begun = time.perf_counter() - start
+            found.append((name, begun, torch.equal(moved.to_local() * 1.0, expected)))
+    return found

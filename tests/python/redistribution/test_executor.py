@@ -7,7 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from ..optimal.gloo import Processes
-from .moved_on_ranks import compared_moves, gradients_alike, grouped_otherwise
+from .moved_on_ranks import (
+    compared_moves,
+    gradients_alike,
+    grouped_otherwise,
+    seconds_until_begun,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -40,3 +45,10 @@ def test_gradients_are_the_same(
 @pytest.mark.parametrize("policy", ["torch", "optimal"])
 def test_no_move_outlives_its_groups(ranks: Processes, policy: str) -> None:
     assert ranks.call(grouped_otherwise, policy) == [[True] * 8] * 4
+
+
+def test_who_does_not_need_the_result_yet_does_not_wait_for_it(ranks: Processes) -> None:
+    late = 2.0
+    for moves in ranks.call(seconds_until_begun, late):
+        assert all(is_right for _, _, is_right in moves)
+        assert [name for name, begun, _ in moves if begun > late / 2] == []
