@@ -46,16 +46,13 @@ def _unwrapped(
             if mesh is None:
                 mesh = arg._spec.mesh
             continue
-        if isinstance(arg, tensor):
-            if mesh is None or isinstance(arg, dtensor):
-                return otherwise(self, op_call, args, kwargs, create_schema)
-            specs.append(self._try_replicate_spec_for_scalar_tensor(op_call, arg, mesh))
-        else:
-            if isinstance(arg, (list, tuple)):
-                for item in arg:
-                    if isinstance(item, tensor):
-                        return otherwise(self, op_call, args, kwargs, create_schema)
-            specs.append(arg)
+        if isinstance(arg, tensor):  # torch makes a spec for it, and may warn
+            return otherwise(self, op_call, args, kwargs, create_schema)
+        if isinstance(arg, (list, tuple)):
+            for item in arg:
+                if isinstance(item, tensor):
+                    return otherwise(self, op_call, args, kwargs, create_schema)
+        specs.append(arg)
         local_args.append(arg)
     if mesh is None:
         return otherwise(self, op_call, args, kwargs, create_schema)

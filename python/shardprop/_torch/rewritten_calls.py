@@ -14,9 +14,10 @@ from .types import DTensor, DTensorSpec, OpOverload, OutputSharding
 
 __all__ = ["REWRITTEN_CALLS"]
 
-# What the local op is, and its arguments: the number of the operand, or None and a value. Without
-# arguments they are those of the call.
-_Call = tuple[OpOverload, tuple[tuple[int | None, Any], ...] | None]
+# The local op, and its arguments: the number of the operand, or None and a value. Without an op it
+# is the call's own, on its own arguments.
+_Call = tuple[OpOverload | None, tuple[tuple[int | None, Any], ...]]
+_AS_IT_IS: _Call = (None, ())
 
 _held = HeldFunction(type(DTensor._op_dispatcher)._dispatch_get_local_results_slow_path)
 _UNSEEN = object()
@@ -37,7 +38,7 @@ def _call_of(dispatcher: Any, op: OpOverload, asked: Any, decision: OutputShardi
     ):
         return None
     if not decision.needs_redistribute:
-        return op, None
+        return _AS_IT_IS
     wanted = decision.redistribute_schema
     if wanted is None or not decision.use_val_from_redistribute_schema:
         return None
@@ -66,9 +67,10 @@ def _local_results(
         return otherwise(self, op_call, args, op_info)
     op, places = call
     held = op_info.local_args
-    if places is not None:
-        held = [value if at is None else held[at] for at, value in places]
-    return op(*held, **op_info.local_kwargs)
+    if op is None:
+        return op_call(*held, **op_info.local_kwargs)
+    local_args = [value if at is None else held[at] for at, value in places]
+    return op(*local_args, **op_info.local_kwargs)
 
 
 # torch's dispatcher runs them so.

@@ -177,7 +177,9 @@ def _as_meant(
     meant: list[Placement] = []
     for before, after in zip(source.placements, placements, strict=True):
         if type(after) is Shard:
-            after = Shard(after.dim % source.ndim) if -source.ndim <= after.dim < 0 else after
+            if not -source.ndim <= after.dim < source.ndim:
+                return None
+            after = Shard(after.dim % source.ndim) if after.dim < 0 else after
         elif type(after) is not Replicate and after != before:
             return None
         meant.append(after)

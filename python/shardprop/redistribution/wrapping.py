@@ -68,13 +68,16 @@ class Wrapper:
         if (
             torch.is_grad_enabled()
             or not _torch.is_own(gradient)
+            or gradient.device.type != source.mesh.device_type  # torch moves it there
             or type(asked) not in _PLACEMENTS
             or not _torch.are_plain(source.placements)
             or not (asked is None or _torch.are_plain(asked))
             or not _torch.nobody_watches()
         ):
             return _torch.torch_gradient_of_local(ctx, gradient)
-        key = source, asked, stride, gradient.shape, gradient.stride(), gradient.dtype
+        # Meshes of other process groups may be equal.
+        mesh = id(source.mesh)
+        key = mesh, source, asked, stride, gradient.shape, gradient.stride(), gradient.dtype
         spec = self._of_gradients.get(key)
         if spec is not None:
             return _torch.wrapped_local(gradient, spec, None)

@@ -124,6 +124,19 @@ def test_what_torch_refuses_is_refused_each_time(mesh_of: MeshOf) -> None:
                 x.redistribute()
 
 
+@pytest.mark.parametrize("async_op", [False, True])
+def test_a_shard_of_no_dim_is_refused_by_torch(mesh_of: MeshOf, async_op: bool) -> None:
+    def refused() -> str:
+        x = DTensor.from_local(torch.zeros(()), mesh_of(4), [R])
+        with pytest.raises(Exception, match=r"[Ss]hard") as raised:
+            x.redistribute(placements=[S(-1)], async_op=async_op)
+        return f"{raised.type.__name__}: {raised.value}"
+
+    expected = refused()
+    with shardprop.enabled():
+        assert refused() == expected
+
+
 def test_caches_are_bounded_and_counted(mesh_of: MeshOf) -> None:
     with shardprop.enabled():
         shardprop.clear_caches()

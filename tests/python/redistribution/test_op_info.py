@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -13,7 +14,7 @@ from torch.distributed.tensor import DTensor
 
 import shardprop
 
-from ..specs import S
+from ..specs import R, S
 
 aten = torch.ops.aten
 MeshOf = Callable[..., DeviceMesh]
@@ -78,3 +79,18 @@ def test_it_is_that_of_torch(name: str, create_schema: bool, mesh_of: MeshOf) ->
     assert _alike(found, expected)
     if isinstance(found, dict) and create_schema:
         assert found["schema"].schema_info == expected["schema"].schema_info
+
+
+def test_torch_warns_as_often_and_from_the_same_place(mesh_of: MeshOf) -> None:
+    def warned() -> list[tuple[str, str]]:
+        x, out = (DTensor.from_local(torch.ones(4), mesh_of(2), [R]) for _ in range(2))
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            torch.add(x, torch.ones(1), out=out)
+            _ = x * torch.ones(1)
+        return [(str(each.message), each.filename) for each in seen]
+
+    expected = warned()
+    assert expected
+    with shardprop.enabled():
+        assert warned() == expected

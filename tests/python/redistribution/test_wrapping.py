@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch.autograd import forward_ad
-from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Shard
 
 import shardprop
@@ -254,3 +254,14 @@ def test_what_was_made_before_goes_back_after(mesh_of: MeshOf, monkeypatch: Any)
     monkeypatch.setattr(Wrapper, "gradient_of_local", None)
     later.sum().backward()
     assert leaf.grad is not None and leaf.grad.eq(3).all()
+
+
+def test_the_gradient_is_on_the_mesh_it_came_from(mesh_of: MeshOf) -> None:
+    """Meshes of other process groups are equal."""
+    first, second = (init_device_mesh("cpu", (2,)) for _ in range(2))
+    assert first == second
+    with shardprop.enabled():
+        for mesh in (first, second, first):
+            x: Any = DTensor.from_local(torch.ones(4, 6), mesh, [S(0)]).requires_grad_()
+            (gradient,) = torch.autograd.grad((x.to_local() * 2).sum(), x)
+            assert gradient.device_mesh is mesh
