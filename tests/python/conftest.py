@@ -43,12 +43,16 @@ def process_group() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def mesh_of(process_group: None):
-    """Meshes by shape, made once."""
+    """Meshes by shape, made once: outside of simulated ranks, else later tests find them made of
+    what each rank holds."""
+    from shardprop._torch import no_local_tensors
+
     known: dict[tuple[int, ...], DeviceMesh] = {}
 
     def make(*shape: int) -> DeviceMesh:
         if shape not in known:
-            known[shape] = init_device_mesh("cpu", shape)
+            with no_local_tensors():
+                known[shape] = init_device_mesh("cpu", shape)
         return known[shape]
 
     return make
