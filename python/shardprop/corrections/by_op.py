@@ -28,6 +28,7 @@ from .left_out_of_keys import LEFT_OUT_OF_KEYS
 from .list_moved_inside import LIST_MOVED_INSIDE
 from .local_sizes import LOCAL_SIZES
 from .masked_twice import MASKED_TWICE
+from .mean_into_pending import MEAN_INTO_PENDING
 from .named_as_in_place import NAMED_AS_IN_PLACE
 from .nansum_of_pending import NANSUM_OF_PENDING
 from .no_dims_named import NO_DIMS_NAMED
@@ -65,6 +66,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     COMPLEX_AS_REAL,
     AVERAGE_OF_INTEGERS,
     WEIGHTED_MEAN,
+    MEAN_INTO_PENDING,
     EXTREMES_THROUGH_OPS,
     POOLING_OF_ONE_IMAGE,
     BROADCAST_BATCHES,

@@ -298,6 +298,20 @@ PAIRS = [
         (x(R, shape=(4, 4, 6)), x(R, shape=(4, 4, 8)), x(S(0), shape=(4, 4, 3)), None, *WINDOW),
         (x(S(2), shape=(4, 4, 6)), x(R, shape=(4, 4, 8)), x(R, shape=(4, 4, 3)), None, *WINDOW),
     ),
+    Pair(
+        "mean into",
+        aten.mean.dtype_out,
+        (x(S(0), shape=(3,)),),
+        (x(S(0), shape=(4,)),),
+        {"out": x(Partial("avg"), shape=())},
+    ),
+    Pair(
+        "mean into",
+        aten.mean.dtype_out,
+        (x(SS(0, 3), shape=(4,)),),
+        (x(R, shape=(4,)),),
+        {"out": x(Partial("avg"), shape=())},
+    ),
     Pair("bools joined", aten.cat.default, ([x(SUM), x(SUM, dtype=BOOL)],), ([x(SUM), x(SUM)],)),
 ]
 
@@ -323,7 +337,8 @@ def test_one_call_is_concerned_and_its_neighbour_is_not(mesh_of: MeshOf, pair: P
     assert pair.op in correction.ops
     for args, expected in ((pair.wrong, True), (pair.right, False)):
         given = tuple(_given(mesh_of, arg) for arg in args)
-        schema = torch_registry.op_schema(pair.op, given, dict(pair.kwargs))
+        kwargs = {name: _given(mesh_of, each) for name, each in pair.kwargs.items()}
+        schema = torch_registry.op_schema(pair.op, given, kwargs)
         assert correction.concerns(schema) is expected
 
 
