@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
 from torch import SymInt
+from torch.distributed import _local_tensor
 from torch.distributed._local_tensor import (
     LocalTensor,
     LocalTensorMode,
@@ -104,12 +105,32 @@ def _is_conjugated(value: Any) -> bool:
 _COLLECTIVES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
 
 
-def all_ranks_at_once(ranks: int) -> AbstractContextManager[object]:
-    """One process stands in for all ranks, and its collectives are carried out.
+@contextmanager
+def all_ranks_at_once(ranks: int) -> Iterator[None]:
+    """One process stands in for all ranks, on the CPU, and its collectives are carried out.
 
-    Where an op raises on some ranks and not on others, `RanksRaise` is raised.
+    Where an op raises on some ranks and not on others, `RanksRaise` is raised. The random state of
+    a GPU is left alone: torch would keep it for each rank, around each op, and start CUDA for that,
+    after which no process that is forked can use it.
     """
-    return _AllRanks(ranks)
+    of_accelerators = _local_tensor._get_rng_state, _local_tensor._set_rng_state
+    _local_tensor._get_rng_state = _rng_state_of_cpu
+    _local_tensor._set_rng_state = _set_rng_state_of_cpu
+    try:
+        with _AllRanks(ranks):
+            yield
+    finally:
+        _local_tensor._get_rng_state, _local_tensor._set_rng_state = of_accelerators
+
+
+def _rng_state_of_cpu() -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
+    return torch.get_rng_state(), {}
+
+
+def _set_rng_state_of_cpu(
+    cpu_state: torch.Tensor, accelerator_states: dict[int, torch.Tensor]
+) -> None:
+    torch.set_rng_state(cpu_state)
 
 
 def as_one_tensor(local: Sequence[torch.Tensor]) -> torch.Tensor:
