@@ -11,6 +11,8 @@ import pytest
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from .device import DEVICE
+
 WORLD_SIZE = 64
 
 # Texts are as wide as they are without a terminal; the workers of pytest-xdist are given a width.
@@ -52,7 +54,7 @@ def mesh_of(process_group: None):
     def make(*shape: int) -> DeviceMesh:
         if shape not in known:
             with no_local_tensors():
-                known[shape] = init_device_mesh("cpu", shape)
+                known[shape] = init_device_mesh(DEVICE, shape)
         return known[shape]
 
     return make

@@ -113,7 +113,8 @@ def _run(program: Program, *, with_shardprop: bool) -> _Run:
     run = _Run()
     clear_every_cache()
     if "torch._dynamo" in sys.modules:
-        torch._dynamo.reset()
+        with quiet():
+            torch._dynamo.reset()
     torch.manual_seed(0)
     hook = shardprop.enabled() if with_shardprop else nullcontext()
     with quiet(), hook, _observed(run):

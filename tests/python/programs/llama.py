@@ -22,16 +22,21 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from shardprop.cli.demo_program.llama import CausalAttention, Llama, LlamaSize
 
+from ..device import DEVICE
+
 # Small, and divisible by meshes of four ranks.
 Size = partial(LlamaSize, dim=32, heads=8, kv_heads=4, hidden=64, vocab=64, batch=4, seq=8)
 
 
 class KernelByTensor(CausalAttention):
-    """Unfused on DTensors: they have rules for the fused kernels of CUDA, and none for the CPU's.
-    The unfused one makes a causal mask of its own, as a plain tensor."""
+    """On the CPU unfused on DTensors: they have rules for the fused kernels of CUDA alone. The
+    unfused one makes a causal mask of its own, as a plain tensor."""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        backend = SDPBackend.MATH if isinstance(q, DTensor) else SDPBackend.FLASH_ATTENTION
+        if DEVICE == "cuda":
+            backend = SDPBackend.EFFICIENT_ATTENTION
+        else:
+            backend = SDPBackend.MATH if isinstance(q, DTensor) else SDPBackend.FLASH_ATTENTION
         with sdpa_kernel(backend), implicit_replication():
             return super().forward(q, k, v)
 
@@ -40,7 +45,7 @@ def build(size: LlamaSize, *, tied: bool = False) -> Llama:
     """The model with the same weights on every rank and in every run."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return Llama(size, attention=KernelByTensor, tied=tied)
+        return Llama(size, attention=KernelByTensor, tied=tied).to(DEVICE)
 
 
 def parallelize(

@@ -23,7 +23,8 @@ def freeze(value: object) -> object:
         case AsyncCollectiveTensor():
             return freeze(value.wait())
         case torch.Tensor():
-            raw = value.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+            flat = value.detach().cpu().contiguous().reshape(-1)
+            raw = flat.view(torch.uint8).numpy().tobytes()
             return ("tensor", str(value.dtype), tuple(value.shape), value.stride(), raw)
         case list() | tuple():
             return tuple(map(freeze, value))

@@ -10,24 +10,26 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Placement, Replicate, distribute_tensor
 
+from ..device import DEVICE
 from .outcome import Results
 
 
 @functools.cache
 def mesh_of(shape: tuple[int, ...], names: tuple[str, ...] | None = None) -> DeviceMesh:
-    """A CPU mesh over the first ranks; made once per process, as it opens groups."""
-    return init_device_mesh("cpu", shape, mesh_dim_names=names)
+    """A mesh over the first ranks; made once per process, as it opens groups."""
+    return init_device_mesh(DEVICE, shape, mesh_dim_names=names)
 
 
 def seeded(*shape: int, seed: int = 0) -> Tensor:
     """Normal numbers that depend on the shape and the seed only."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=generator)
+    return torch.randn(shape, generator=generator).to(DEVICE)
 
 
 def tokens(vocab: int, *shape: int, seed: int = 0) -> Tensor:
     """Token ids that depend on the shape and the seed only."""
-    return torch.randint(vocab, shape, generator=torch.Generator().manual_seed(seed))
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(vocab, shape, generator=generator).to(DEVICE)
 
 
 def spread(tensor: Tensor, mesh: DeviceMesh, *placements: Placement) -> DTensor:

@@ -20,6 +20,7 @@ import shardprop
 from shardprop._torch import local_shape, make_spec, meta_of
 from shardprop.redistribution.moves import Move
 
+from ..device import DEVICE
 from ..specs import P, R, S
 
 __all__ = [
@@ -39,7 +40,7 @@ def mesh_over(sizes: tuple[int, ...], is_flattened: bool = False) -> DeviceMesh:
     """A mesh over all ranks; with flattened meshes of all its dims, if it is asked for."""
     names = tuple("abc"[: len(sizes)])
     ranks = torch.arange(dist.get_world_size()).reshape(sizes)
-    mesh = DeviceMesh("cpu", ranks, mesh_dim_names=names)
+    mesh = DeviceMesh(DEVICE, ranks, mesh_dim_names=names)
     if is_flattened:
         mesh[names]._flatten()
     return mesh
@@ -71,7 +72,7 @@ def _drawn(sizes: tuple[int, ...], count: int, seed: int) -> Iterator[_Move]:
             continue  # only within an op
         spec = make_spec(mesh_over(sizes), source, meta_of(torch.empty(shape, dtype=dtype)))
         held = torch.Generator().manual_seed(1000 * seed + number + 100 * rank)
-        local = torch.randint(-9, 9, local_shape(spec), generator=held).to(dtype)
+        local = torch.randint(-9, 9, local_shape(spec), generator=held).to(DEVICE, dtype)
         yield _Move(sizes, chance.random() < 0.5, local, shape, source, target)
 
 
@@ -170,7 +171,7 @@ def _gradients(
     source: Placement, target: Placement, sizes: tuple[int, ...], later: bool
 ) -> list[object]:
     """What a program sees of the gradients."""
-    whole = torch.arange(1.0, 33.0).reshape(8, 4)
+    whole = torch.arange(1.0, 33.0, device=DEVICE).reshape(8, 4)
     local = whole[: 8 // _cuts(source, 0, sizes), : 4 // _cuts(source, 1, sizes)].clone()
     everywhere = (source,) * len(sizes), (target,) * len(sizes)
     x: Any = _as_dtensor(_Move(sizes, False, local, (8, 4), *everywhere)).requires_grad_()
@@ -197,11 +198,11 @@ def grouped_otherwise(policy: str) -> list[bool]:
     of the same shape with other ranks: is each move right?"""
     world = dist.get_world_size()
     right = []
-    whole = torch.arange(32.0).reshape(8, 4)
+    whole = torch.arange(32.0, device=DEVICE).reshape(8, 4)
     with _under(policy):
         ranks = torch.arange(world).reshape(2, 2)
         for order in (ranks, ranks.t()):
-            mesh = DeviceMesh("cpu", order.contiguous(), mesh_dim_names=("a", "b"))
+            mesh = DeviceMesh(DEVICE, order.contiguous(), mesh_dim_names=("a", "b"))
             coordinate = mesh.get_coordinate()
             assert coordinate is not None
             local = whole.chunk(4)[2 * coordinate[0] + coordinate[1]]
@@ -219,12 +220,13 @@ def seconds_until_begun(late: float) -> list[tuple[str, float, bool]]:
     """Asynchronous moves for which the last rank comes late, after one for which none does: each
     with the time until a rank may go on, and whether the data is right in the end."""
     world, mesh = dist.get_world_size(), mesh_over((dist.get_world_size(),))
-    summed = torch.full((1, 4), float(world))
+    ones = functools.partial(torch.ones, device=DEVICE)
+    summed = ones(1, 4) * world
     moves = {
-        "P to R": (P, R, torch.ones(1, 4), summed),
-        "P to S(1)": (P, S(1), torch.ones(1, 4), summed[:, :1]),
-        "S(0) to R": (S(0), R, torch.ones(1, 4), torch.ones(world, 4)),
-        "S(1) to R, of one row": (S(1), R, torch.ones(1, 4), torch.ones(1, 4 * world)),
+        "P to R": (P, R, ones(1, 4), summed),
+        "P to S(1)": (P, S(1), ones(1, 4), summed[:, :1]),
+        "S(0) to R": (S(0), R, ones(1, 4), ones(world, 4)),
+        "S(1) to R, of one row": (S(1), R, ones(1, 4), ones(1, 4 * world)),
     }
     found = []
     with shardprop.enabled():

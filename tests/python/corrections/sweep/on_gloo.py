@@ -7,6 +7,7 @@ import functools
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from ...device import DEVICE
 from .cases import drawn_cases, outcome_of
 from .outcome import Found
 
@@ -28,5 +29,5 @@ def _mesh_of(*sizes: int) -> DeviceMesh | None:
     """A mesh of as many dims over all ranks; none of two dims where they do not make a square."""
     world = dist.get_world_size()
     if len(sizes) == 1:
-        return init_device_mesh("cpu", (world,))
-    return init_device_mesh("cpu", sizes) if world == 4 else None
+        return init_device_mesh(DEVICE, (world,))
+    return init_device_mesh(DEVICE, sizes) if world == 4 else None
