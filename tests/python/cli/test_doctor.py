@@ -32,6 +32,7 @@ from shardprop.corrections.scan_from_the_end import SCAN_FROM_THE_END
 from shardprop.propagation import propagator
 from shardprop.propagation.route import is_needless
 from shardprop.redistribution.mesh_cost_models import MeshModels
+from shardprop.rules import torch_registry
 from shardprop.support.cache import CacheStats
 
 from ..checkout import ROOT
@@ -259,16 +260,22 @@ def test_another_answer_than_torchs_is_found(mesh_of: Any, monkeypatch: pytest.M
 def test_corrections_that_this_torch_does_not_need_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those whose ops torch decides by single-dim rules, which do not have the fault."""
+    """Those whose ops torch decides by single-dim rules, which do not have the fault, or not by
+    rules at all."""
+
+    def has_fault(each: CallCorrection, op: torch._ops.OpOverload) -> bool:
+        if _torch.single_dim_rule_of(op):
+            return op in each.in_rows
+        return torch_registry.has_own_full_mesh_strategy(op)
+
     finding = found(hook.corrections)
     needless = [
         each.name
         for each in CORRECTIONS
-        if isinstance(each, CallCorrection)
-        and all(_torch.single_dim_rule_of(op) and op not in each.in_rows for op in each.ops)
+        if isinstance(each, CallCorrection) and not any(has_fault(each, op) for op in each.ops)
     ]
     assert finding.status is Status.OK
-    assert bool(needless) is (torch.__version__ >= "2.15")
+    assert len(needless) == (6 if torch.__version__ >= "2.15" else 1)
     in_use = f"{len(CORRECTIONS) - len(needless)} of {len(CORRECTIONS)} in use"
     names = f"; needless on torch {torch.__version__}: {', '.join(needless)}"
     assert finding.text == in_use + (names if needless else "")
