@@ -18,6 +18,7 @@ from .empty_like_pending import EMPTY_LIKE_PENDING
 from .empty_shards import EMPTY_SHARDS
 from .extremes_through_ops import EXTREMES_THROUGH_OPS
 from .factory_of_pending import FACTORY_OF_PENDING
+from .fill_into_pending import FILL_INTO_PENDING
 from .first_of_equals import FIRST_OF_EQUALS
 from .identity_on_all import IDENTITY_ON_ALL
 from .indexed_by_another_size import INDEXED_BY_ANOTHER_SIZE
@@ -61,6 +62,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     SUM_OF_PENDING_NORM,
     IDENTITY_ON_ALL,
     FACTORY_OF_PENDING,
+    FILL_INTO_PENDING,
     EMPTY_LIKE_PENDING,
     BITS_OF_ANOTHER_DTYPE,
     COMPLEX_AS_REAL,

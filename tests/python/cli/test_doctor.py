@@ -275,7 +275,7 @@ def test_corrections_that_this_torch_does_not_need_are_named(
         if isinstance(each, CallCorrection) and not any(has_fault(each, op) for op in each.ops)
     ]
     assert finding.status is Status.OK
-    assert len(needless) == (6 if torch.__version__ >= "2.15" else 1)
+    assert len(needless) == (6 if torch.__version__ >= "2.15" else 2)
     in_use = f"{len(CORRECTIONS) - len(needless)} of {len(CORRECTIONS)} in use"
     names = f"; needless on torch {torch.__version__}: {', '.join(needless)}"
     assert finding.text == in_use + (names if needless else "")

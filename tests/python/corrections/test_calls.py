@@ -312,6 +312,13 @@ PAIRS = [
         (x(R, shape=(4,)),),
         {"out": x(Partial("avg"), shape=())},
     ),
+    Pair(
+        "fill into",
+        aten.fill.Scalar_out,
+        (x(SUM), 3.0),
+        (x(MAX), 3.0),
+        {"out": x(R)},
+    ),
     Pair("bools joined", aten.cat.default, ([x(SUM), x(SUM, dtype=BOOL)],), ([x(SUM), x(SUM)],)),
 ]
 
