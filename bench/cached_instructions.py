@@ -8,7 +8,7 @@ call and another after ten more, and the difference, less a fork, is divided by 
 those of torch's fake process group: what is counted is the work around them.
 
 ``--check`` fails where shardprop takes more than 1 % more than torch alone, and 2,000 instructions,
-which is the noise, and no reason is known. Takes a minute of one processor.
+which is the noise, and no reason is known. Takes one to two minutes of one processor.
 """
 
 from __future__ import annotations

@@ -37,6 +37,11 @@ class LocalStep(NamedTuple):
     run: _OfLocal
     begin: _OfLocal
 
+    @classmethod
+    def at_once(cls, step: _OfLocal) -> LocalStep:
+        """A step whose result is there at once, with ``async_op`` too."""
+        return cls(step, step)
+
 
 # Of the placements before and after, the mesh, the mesh dim, and the shape that this mesh dim cuts.
 _Make = Callable[[Any, Any, DeviceMesh, int, list[int]], LocalStep]
@@ -70,11 +75,6 @@ _LATER = _Result(AsyncCollectiveTensor, lambda made: made, False)
 
 def _both(step: Callable[[_Result], _OfLocal]) -> LocalStep:
     return LocalStep(step(_NOW), step(_LATER))
-
-
-def _either(step: _OfLocal) -> LocalStep:
-    """A step whose result is there at once."""
-    return LocalStep(step, step)
 
 
 def local_steps(
@@ -198,13 +198,13 @@ def _cut(_: Replicate, after: Shard, mesh: DeviceMesh, mesh_dim: int, __: list[i
             return chunk(after, local, mesh, mesh_dim)
         return local.narrow(dim, place * size, size).clone()
 
-    return _either(step)
+    return LocalStep.at_once(step)
 
 
 def _made_pending(
     _: Replicate, after: Partial, mesh: DeviceMesh, mesh_dim: int, __: list[int]
 ) -> LocalStep:
-    return _either(lambda local: after._partition_value(local, mesh, mesh_dim))
+    return LocalStep.at_once(lambda local: after._partition_value(local, mesh, mesh_dim))
 
 
 def _moved(
@@ -229,12 +229,12 @@ def _moved(
             return made.narrow(target, place * size, size).contiguous()
 
     is_even = shape[source] % ranks == 0 and shape[target] % ranks == 0
-    return _either(step) if is_even and mesh.device_type == "cpu" else _both(by_torch)
+    return LocalStep.at_once(step) if is_even and mesh.device_type == "cpu" else _both(by_torch)
 
 
 def _divided(step: LocalStep, scale: int) -> LocalStep:
     """Merged sums and averages are summed, then divided."""
-    return _either(lambda local: step.run(local) / scale)
+    return LocalStep.at_once(lambda local: step.run(local) / scale)
 
 
 _KINDS: Mapping[tuple[type, type], _Make] = {

@@ -146,6 +146,7 @@ def fake_kernel_state() -> tuple[object, ...] | None:
         torch._C._get_mem_efficient_sdp_enabled(),
         torch._C._get_math_sdp_enabled(),
         torch._C._get_cudnn_sdp_enabled(),
+        *torch._C._get_sdp_priority_order(),
     )
 
 

@@ -72,7 +72,7 @@ def _compiled(at: _Site) -> _torch.LocalStep:
             return step
         if step is not None:
             run = step.run
-            return _torch.LocalStep(*(lambda local: _divided(run(local), scale),) * 2)
+            return _torch.LocalStep.at_once(lambda local: _divided(run(local), scale))
     return _torch.LocalStep(
         run=lambda local: _torch.waited(move(local, at)), begin=lambda local: move(local, at)
     )
