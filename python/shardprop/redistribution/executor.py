@@ -120,12 +120,16 @@ class Executor:
         if has_gradient:
             made: DTensor = Redistribute.apply(tensor, move, self, async_op)  # type: ignore[no-untyped-call]
             return made
-        return _torch.wrapped(self.as_asked(move, local, async_op), move.target)
+        return _torch.wrapped(*self.as_asked(move, local, spec, async_op))
 
-    def as_asked(self, move: Move, local: torch.Tensor, async_op: bool) -> torch.Tensor:
-        """What this rank holds after a move that a program asks for. As torch has it, nothing is
-        carried out where it is there already."""
-        return local if move.is_there else self.carried_out(move, local, async_op)
+    def as_asked(
+        self, move: Move, local: torch.Tensor, spec: DTensorSpec, async_op: bool
+    ) -> tuple[torch.Tensor, DTensorSpec]:
+        """What this rank holds after a move that a program asks for, and its spec. As torch has
+        it, nothing is carried out where it is there already, and the spec stays the same object."""
+        if move.is_there:
+            return local, spec
+        return self.carried_out(move, local, async_op), move.target
 
     def moved_back(self, gradient: DTensor, source: DTensorSpec, async_op: bool) -> DTensor | None:
         """The gradient of what was moved, where that was; None where it is to be carried out
@@ -243,8 +247,8 @@ class Redistribute(torch.autograd.Function):
         """The tensor moved."""
         local = _torch.local_of(tensor)
         ctx.source, ctx.dtype, ctx.async_op = move.source, local.dtype, async_op
-        made = executor.as_asked(move, local, async_op)
-        return _torch.wrapped(made, move.target, requires_grad=tensor.requires_grad)
+        made, spec = executor.as_asked(move, local, _torch.spec_of(tensor), async_op)
+        return _torch.wrapped(made, spec, requires_grad=tensor.requires_grad)
 
     @staticmethod
     def backward(ctx: Any, gradient: DTensor) -> tuple[DTensor, None, None, None]:

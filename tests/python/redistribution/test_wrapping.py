@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import DTensor, Partial, Shard
+from torch.distributed.tensor import DTensor, Partial, Placement, Shard, distribute_tensor
 
 import shardprop
 from shardprop.redistribution.wrapping import Wrapper
@@ -265,3 +265,16 @@ def test_the_gradient_is_on_the_mesh_it_came_from(mesh_of: MeshOf) -> None:
             x: Any = DTensor.from_local(torch.ones(4, 6), mesh, [S(0)]).requires_grad_()
             (gradient,) = torch.autograd.grad((x.to_local() * 2).sum(), x)
             assert gradient.device_mesh is mesh
+
+
+@pytest.mark.parametrize("asked", [S(0), S(-2)], ids=str)
+@pytest.mark.parametrize("needs_gradient", [False, True])
+def test_what_is_there_keeps_its_spec(
+    asked: Placement, needs_gradient: bool, mesh_of: MeshOf
+) -> None:
+    x = distribute_tensor(torch.ones(4, 6), mesh_of(2), [S(0)]).requires_grad_(needs_gradient)
+    torchs = x.redistribute(placements=[asked])
+    with shardprop.enabled():
+        mine = [x.redistribute(placements=[asked]) for _ in range(2)]
+    assert torchs._spec is x._spec
+    assert all(each._spec is x._spec for each in mine)
