@@ -99,4 +99,4 @@ def _why_not_meta_tensors(op: OpOverload) -> str | None:
         return "makes tensors from none: the fake mode treats it apart"
     if _torch.comes_apart_above(op):
         return "composite: the fake mode takes it apart"
-    return "not compared: torch's sample inputs do not call it, or not with elements"
+    return "not compared: no call of it is known, or none with elements, or answers differ"

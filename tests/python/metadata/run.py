@@ -1,8 +1,9 @@
 """The whole comparison: `python -m tests.python.metadata.run [--op OP] [--samples 24]`.
 
-Every op that torch's sample inputs call, in every context, each call also in other layouts and
-dtypes. Exits with 1 if an answer differs, or if an admitted op was not compared in all of the
-contexts that admit it. `--write-samples` keeps one call of each op for CI.
+Every op that torch's sample inputs call, or that the validator knows calls of, in every context,
+each call also in other layouts and dtypes. Exits with 1 if an answer differs, or if an admitted op
+was not compared in all of the contexts that admit it. `--write-samples` keeps one call of each op
+for CI.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from .contexts import CONTEXTS, EVERYWHERE, Context
 from .detours import runs_for_real
 from .devices import device_looked_at
 from .samples import faults, write
+from .written_calls import written_calls
 
 __all__ = ["Report", "main"]
 
@@ -79,8 +81,11 @@ def main() -> int:
     ensure_process_group()
     by_op: dict[str, list[RecordedCall]] = {}
     for call in library().calls:
-        if options.op is None or call.op == options.op:
-            by_op.setdefault(call.op, []).append(call)
+        by_op.setdefault(call.op, []).append(call)
+    for call in list(written_calls(dict(by_op))):
+        by_op.setdefault(call.op, []).append(call)
+    if options.op is not None:
+        by_op = {op: calls for op, calls in by_op.items() if op == options.op}
     if options.write_samples:
         write(by_op)
         return 0

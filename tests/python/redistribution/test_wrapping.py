@@ -272,7 +272,8 @@ def test_the_gradient_is_on_the_mesh_it_came_from(mesh_of: MeshOf) -> None:
 def test_what_is_there_keeps_its_spec(
     asked: Placement, needs_gradient: bool, mesh_of: MeshOf
 ) -> None:
-    x = distribute_tensor(torch.ones(4, 6), mesh_of(2), [S(0)]).requires_grad_(needs_gradient)
+    x = distribute_tensor(torch.ones(4, 6), mesh_of(2), [S(0)])
+    x.requires_grad_(needs_gradient)
     torchs = x.redistribute(placements=[asked])
     with shardprop.enabled():
         mine = [x.redistribute(placements=[asked]) for _ in range(2)]
