@@ -73,7 +73,13 @@ from .from_local import (
     uninstall_from_local,
     wrapped_local,
 )
-from .generations import before_clearing, forget_decisions, forget_own_decisions, is_in_op
+from .generations import (
+    before_clearing,
+    bound_decisions,
+    forget_decisions,
+    forget_own_decisions,
+    is_in_op,
+)
 from .handlers import (
     ARGMAX_MOVES_NOTHING,
     HANDLED_BY_US,

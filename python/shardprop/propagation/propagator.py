@@ -78,6 +78,7 @@ def propagate_sharding(schema: OpSchema) -> OutputSharding:
         Exception: torch refuses the op, in torch's words.
         ShardpropError: what torch has no words for, and under ``strict`` what the core declines.
     """
+    _torch.bound_decisions()
     try:
         answer = observed(schema, _propagate, _recorder) if is_watched() else _propagate(schema)
         _torch.watch_moved_views(schema, answer)

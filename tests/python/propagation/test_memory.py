@@ -1,6 +1,7 @@
-"""However many misses there are, memory stays flat: what is ours holds no more than it may.
+"""However many misses there are, memory stays flat: what is ours holds no more than it may, and
+torch's own caches of decisions, which know no bound, are forgotten at times.
 
-torch's own caches of decisions are not bounded, so the hook is asked directly here, past them.
+But for that the hook is asked directly here, past torch's caches.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import distribute_tensor
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 
 import shardprop
@@ -28,6 +30,7 @@ from shardprop.rules import torch_registry
 from shardprop.rules.families import views
 from shardprop.support import cache
 
+from ..narrow import sharded
 from ..specs import R, S, spec_of
 from .misses import PER_TURN, questions
 
@@ -167,6 +170,25 @@ def test_caches_hold_no_more_than_they_may(hook: Decide, mesh: DeviceMesh) -> No
     assert shardprop.stats().cache_bytes == sum(held.bytes for held in caches.values())
     shardprop.clear_caches()
     assert shardprop.stats().cache_entries == shardprop.stats().cache_bytes == 0
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["decided", "refused at times"])
+def test_torchs_decisions_are_forgotten_when_there_are_many(
+    fails: bool, mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 20
+    monkeypatch.setattr(_torch.generations, "MOST_DECISIONS", most)
+    mesh, held = mesh_of(2), []
+    with shardprop.enabled():
+        for size in range(1, 100):
+            x = distribute_tensor(torch.ones(size, 3), mesh, [S(0)], src_data_rank=None)
+            assert torch.equal(sharded(x + x).to_local(), 2 * x.to_local())
+            if fails:
+                with pytest.raises(RuntimeError, match="shape"):
+                    x.view(size, 4)
+            held.append(_torch.decision_cache_stats()[1])
+    assert max(held) > most // 2
+    assert max(held) <= most + 3  # those of the op that is under way, and of those inside of it
 
 
 # --- which caches there are -------------------------------------------------------------------
