@@ -7,7 +7,7 @@ package gets plain functions and constants.
 
 from . import core_setup  # runs once: the core must know torch's types before anything asks it
 from .cache_keys import settle_cache_key
-from .caches import clear_torch_caches, decision_cache_stats
+from .caches import bound_decisions, clear_torch_caches, decision_cache_stats
 from .collectives import (
     all_gather_single,
     all_reduce,
@@ -73,13 +73,7 @@ from .from_local import (
     uninstall_from_local,
     wrapped_local,
 )
-from .generations import (
-    before_clearing,
-    bound_decisions,
-    forget_decisions,
-    forget_own_decisions,
-    is_in_op,
-)
+from .generations import before_clearing, forget_decisions, forget_own_decisions, is_in_op
 from .handlers import (
     ARGMAX_MOVES_NOTHING,
     HANDLED_BY_US,

@@ -24,3 +24,15 @@ def clear_torch_caches() -> None:
 decision_cache_stats: Callable[[], tuple[int, int]] = (
     torch._C._get_DTensor_sharding_propagator_cache_stats
 )
+
+# A decision takes a kilobyte there, more or less. Far more than one program asks for in turn, else
+# it would decide each anew at every step.
+MOST_DECISIONS = 32_768
+
+
+def bound_decisions() -> None:
+    """Forget torch's decisions once this thread holds very many. torch drops none, and a program
+    of ever new sizes adds some at every step."""
+    _, missed = decision_cache_stats()
+    if missed >= MOST_DECISIONS:
+        forget_decisions()

@@ -81,19 +81,6 @@ def forget_own_decisions() -> None:
         torch._C._clear_DTensor_sharding_propagator_cache()
 
 
-# A decision takes a kilobyte there, more or less. Far more than one program asks for in turn, else
-# it would decide each anew at every step.
-MOST_DECISIONS = 32_768
-
-
-def bound_decisions() -> None:
-    """Forget torch's decisions once this thread holds very many. torch drops none, and a program
-    of ever new sizes adds some at every step."""
-    _, missed = torch._C._get_DTensor_sharding_propagator_cache_stats()
-    if missed >= MOST_DECISIONS:
-        forget_decisions()
-
-
 def forget_decisions() -> None:
     """Clear torch's caches of decisions, in Python and in its C++ dispatcher, for every thread.
 

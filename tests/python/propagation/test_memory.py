@@ -177,7 +177,7 @@ def test_torchs_decisions_are_forgotten_when_there_are_many(
     fails: bool, mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 20
-    monkeypatch.setattr(_torch.generations, "MOST_DECISIONS", most)
+    monkeypatch.setattr(_torch.caches, "MOST_DECISIONS", most)
     mesh, held = mesh_of(2), []
     with shardprop.enabled():
         for size in range(1, 100):
