@@ -28,7 +28,6 @@ from rich.console import Console
 from rich.table import Table
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import Placement, Replicate, Shard
-from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 
 from shardprop import _torch
 from shardprop.cli.decisions import clear_every_cache
@@ -53,7 +52,6 @@ class Miss:
 
     Attributes:
         refused: The error, if it was refused.
-        torch_ms: What torch took; None where it was not asked, infinity where it was cut off.
     """
 
     mesh: tuple[int, ...]
@@ -61,7 +59,6 @@ class Miss:
     call: str
     ms: float
     refused: str | None = None
-    torch_ms: float | None = None
 
 
 @dataclass
@@ -92,7 +89,7 @@ def main() -> None:
     found = [*run_all(work, [str(op) for op in ops], Misses, asked.jobs, time_limit=300.0)]
     console = Console(width=140)
     for mesh in meshes:
-        _show(console, found, mesh, asked.beside_torch)
+        _show(console, found, samples, mesh, asked.beside_torch)
     if asked.write:
         asked.write.write_text(json.dumps([asdict(each) for each in found], indent=1))
 
@@ -101,7 +98,8 @@ def _warm(meshes: list[DeviceMesh]) -> None:
     """What is made once per process, whatever is decided first."""
     for mesh in meshes:
         for op in (torch.ops.aten.mm.default, torch.ops.aten.frac.default):
-            x = _spec(torch.empty(8, 8), mesh, [Shard(0)] * mesh.ndim)
+            meta = _torch.meta_of(torch.empty(8, 8))
+            x = _torch.make_spec(mesh, (Shard(0),) * mesh.ndim, meta)
             schema = torch_registry.op_schema(op, (x,) * len(op._schema.arguments), {})
             propagate_sharding(schema)
 
@@ -125,28 +123,30 @@ def _misses(name: str, calls: list[Call], meshes: list[DeviceMesh]) -> Misses:
 def _layouts(call: Call, mesh: DeviceMesh) -> Iterator[tuple[str, Callable[[], Any]]]:
     """All operands cut along their first dim; each mesh dim another dim of the first operand."""
 
-    def rows(number: int, tensor: torch.Tensor) -> list[Placement]:
-        first = Shard(0) if tensor.ndim else Replicate()
-        return [first, *[Replicate()] * (mesh.ndim - 1)]
+    whole = (Replicate(),) * mesh.ndim
 
-    def all_dims(number: int, tensor: torch.Tensor) -> list[Placement]:
-        if number or not tensor.ndim:
-            return [Replicate()] * mesh.ndim
-        return [Shard(dim % tensor.ndim) for dim in range(mesh.ndim)]
+    def rows(_: int, dims: int) -> tuple[Placement, ...]:
+        return (Shard(0), *whole[1:]) if dims else whole
+
+    def all_dims(number: int, dims: int) -> tuple[Placement, ...]:
+        if number or not dims:
+            return whole
+        return tuple(Shard(dim % dims) for dim in range(mesh.ndim))
 
     for layout, placements in (("rows", rows), ("all dims", all_dims)):
 
-        def schema(placements: Callable[..., list[Placement]] = placements) -> Any:
-            placed = [_spec(x, mesh, placements(i, x)) for i, x in enumerate(call.tensors)]
-            on = call.on(placed)
+        def schema(placements: Callable[..., tuple[Placement, ...]] = placements) -> Any:
+            on = call.on(
+                _torch.make_spec(mesh, placements(number, x.ndim), _torch.meta_of(x))
+                for number, x in enumerate(call.tensors)
+            )
             return torch_registry.op_schema(call.op, on.args, on.kwargs)
 
         yield layout, schema
 
 
-def _spec(tensor: torch.Tensor, mesh: DeviceMesh, placements: list[Placement]) -> DTensorSpec:
-    meta = TensorMeta(tensor.shape, tensor.stride(), tensor.dtype)
-    return DTensorSpec(mesh, tuple(placements), tensor_meta=meta)
+def _text(call: Call) -> str:
+    return ", ".join(f"{str(x.dtype)[6:]}{[*x.shape]}" for x in call.tensors)[:60]
 
 
 def _timed(call: Call, layout: str, mesh: DeviceMesh, schema_of: Callable[[], Any]) -> Miss:
@@ -160,11 +160,12 @@ def _timed(call: Call, layout: str, mesh: DeviceMesh, schema_of: Callable[[], An
         except Exception as error:
             refused = f"{type(error).__name__}: {str(error)[:80]}"
         times.append((process_time() - start) * 1e3)
-    shapes = [f"{str(x.dtype)[6:]}{[*x.shape]}" for x in call.tensors]
-    return Miss(tuple(mesh.shape), layout, ", ".join(shapes)[:60], min(times), refused)
+    return Miss(tuple(mesh.shape), layout, _text(call), min(times), refused)
 
 
-def _show(console: Console, found: list[Misses], mesh: DeviceMesh, beside_torch: int) -> None:
+def _show(
+    console: Console, found: list[Misses], samples: Samples, mesh: DeviceMesh, beside_torch: int
+) -> None:
     sizes = tuple(mesh.shape)
     counts = [each.counts[str(sizes)] for each in found if str(sizes) in each.counts]
     total = [sum(column) for column in zip(*counts, strict=True)]
@@ -178,29 +179,27 @@ def _show(console: Console, found: list[Misses], mesh: DeviceMesh, beside_torch:
     )
     table = Table("op", "ms", "torch, ms", "layout", "call", "refused")
     for rank, (miss, op) in enumerate(slowest[: max(10, beside_torch)]):
-        torchs = _torchs_ms(op, miss, mesh) if rank < beside_torch else None
-        text = "" if torchs is None else f"{torchs:.1f}"
+        calls = samples.calls(overload(op)) if rank < beside_torch else []
+        text = f"{_torchs_ms(calls, miss, mesh):.1f}" if calls else ""
         table.add_row(op, f"{miss.ms:.2f}", text, miss.layout, miss.call, miss.refused or "")
     console.print(table)
 
 
-def _torchs_ms(op: str, miss: Miss, mesh: DeviceMesh) -> float:
+def _torchs_ms(calls: list[Call], miss: Miss, mesh: DeviceMesh) -> float:
     """torch's time for the same decision; infinity where it takes more than a minute."""
-    shown = None
-    for call in Samples([overload(op)]).calls(overload(op))[:_CALLS]:
-        for layout, schema_of in _layouts(call, mesh):
-            shapes = [f"{str(x.dtype)[6:]}{[*x.shape]}" for x in call.tensors]
-            if layout == miss.layout and ", ".join(shapes)[:60] == miss.call:
-                shown = schema_of
-    if shown is None:
-        return float("nan")
+    schema_of, *_ = (
+        schema_of
+        for call in calls[:_CALLS]
+        for layout, schema_of in _layouts(call, mesh)
+        if (layout, _text(call)) == (miss.layout, miss.call)
+    )
     clear_every_cache()
-    schema = shown()
+    schema = schema_of()
     signal.signal(signal.SIGALRM, _too_long)
     signal.alarm(_TORCHS_SECONDS)
     start = process_time()
     try:
-        _torch.propagator().propagate_op_sharding_non_cached(schema)
+        _torch.torch_propagate(schema)
     except TimeoutError:
         return float("inf")
     except Exception:  # a refusal takes its time as well

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .._torch import OpSchema, Partial
+from .._torch import Partial
 from .correction import CallCorrection
-from .operands import multiplies
+from .operands import MULTIPLYING, multiplies
 
 if TYPE_CHECKING:
     from ..rules.kept_rows import RowCall
@@ -17,20 +17,14 @@ if TYPE_CHECKING:
 _OPS = (torch.ops.aten.fill.Scalar_out,)
 
 
-def _concerns(schema: OpSchema) -> bool:
-    return multiplies(schema)
-
-
 def _keeps(row: Sequence[Any], _: RowCall) -> bool:
-    return not any(
-        isinstance(cell, Partial) and cell.reduce_op in ("sum", "product", "bxor") for cell in row
-    )
+    return not any(isinstance(cell, Partial) and cell.reduce_op in MULTIPLYING for cell in row)
 
 
 FILL_INTO_PENDING = CallCorrection(
     name="fill into what is pending",
     ops=_OPS,
-    concerns=_concerns,
+    concerns=multiplies,
     fault="generates the rows of `fill(x, value, out=y)` from those of `fill_`: each rank writes "
     "the value into its part of a pending sum, and the values are added up. (Of `fill_` itself a "
     "test of torch's asserts that, and shardprop follows.)",

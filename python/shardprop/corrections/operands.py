@@ -16,6 +16,7 @@ from .._torch import (
 )
 
 __all__ = [
+    "MULTIPLYING",
     "argument",
     "dtype_of",
     "first",
@@ -65,11 +66,14 @@ def is_pending(schema: OpSchema, *reduce_ops: str) -> bool:
     return any(reduce_op in reduce_ops for _, reduce_op in pending(schema))
 
 
+# Reductions of which a number that all ranks write is another number.
+MULTIPLYING = frozenset(("sum", "product", "bxor"))
+
+
 def multiplies(schema: OpSchema) -> bool:
-    """Has an operand a Partial of which a number that all ranks write is another number?"""
+    """Has an operand such a Partial? Of flags a sum or a product is what all of them are."""
     return any(
-        reduce_op == "bxor"
-        or (reduce_op in ("sum", "product") and dtype_of(spec) is not torch.bool)
+        reduce_op in MULTIPLYING and (reduce_op == "bxor" or dtype_of(spec) is not torch.bool)
         for spec, reduce_op in pending(schema)
     )
 

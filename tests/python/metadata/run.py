@@ -82,7 +82,7 @@ def main() -> int:
     by_op: dict[str, list[RecordedCall]] = {}
     for call in library().calls:
         by_op.setdefault(call.op, []).append(call)
-    for call in list(written_calls(dict(by_op))):
+    for call in list(written_calls(by_op)):
         by_op.setdefault(call.op, []).append(call)
     if options.op is not None:
         by_op = {op: calls for op, calls in by_op.items() if op == options.op}

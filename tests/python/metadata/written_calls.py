@@ -55,24 +55,16 @@ def _calls(op: OpOverload, recorded: Mapping[str, Sequence[RecordedCall]]) -> li
     if calls:
         return calls
 
-    def some() -> list[Call]:
-        return list(itertools.islice(made_up(op, 0), _MADE_UP))
+    def arguments() -> list[tuple[Any, Any]]:
+        """Without the op, which cannot be sent to another process."""
+        calls = itertools.islice(made_up(op, 0), _MADE_UP)
+        return [(call.args, call.kwargs) for call in calls]
 
     try:  # a kernel may crash on what nobody ever gave it
-        return [
-            Call(op, args, kwargs) for args, kwargs in apart(lambda: _plain(some()), _in_time())
-        ]
+        made = apart(arguments, time.monotonic() + _SECONDS)
     except Lost:
         return []
-
-
-def _plain(calls: list[Call]) -> list[tuple[Any, Any]]:
-    """Without the op, which cannot be sent to another process."""
-    return [(call.args, call.kwargs) for call in calls]
-
-
-def _in_time() -> float:
-    return time.monotonic() + _SECONDS
+    return [Call(op, args, kwargs) for args, kwargs in made]
 
 
 def _on_zeros(op: OpOverload, call: RecordedCall) -> Call:
@@ -85,9 +77,9 @@ def _on_zeros(op: OpOverload, call: RecordedCall) -> Call:
 
 
 def _is_sketchable(leaf: Any) -> bool:
-    return (
-        is_plain(leaf) if isinstance(leaf, torch.Tensor) else not isinstance(leaf, torch.Generator)
-    )
+    if isinstance(leaf, torch.Tensor):
+        return is_plain(leaf)
+    return not isinstance(leaf, torch.Generator)
 
 
 def _sketched(value: Any) -> Any:

@@ -13,7 +13,7 @@ import torch
 import torch._inductor.config
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
+from torch.distributed.tensor import DTensor, Placement, Replicate, Shard
 from torch.distributed.tensor import rand as distributed_rand
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(DEVICE != "cuda", reason="asks for a GPU"),
 ]
 
-R, P, S = Replicate(), Partial(), Shard
+R, S = Replicate(), Shard
 
 
 def attention(kernel: str, placements: tuple[Placement, ...]) -> Results:
@@ -195,11 +195,11 @@ def test_a_captured_step_is_the_same() -> None:
     check([compare(captured)], decisions=5)
 
 
-def compiled(mode: str) -> Results:
+def compiled(backend: str) -> Results:
     model, x = layer()
     # What is compiled once would be found again, and nothing be decided.
     with torch._inductor.config.patch(force_disable_caches=True):
-        y = torch.compile(model, backend=mode)(x)
+        y = torch.compile(model, backend=backend)(x)
     sharded(y).square().sum().backward()
     return {"y": y.detach(), "gradients": gradients(model)}
 
