@@ -88,7 +88,7 @@ def test_text_reports_times_counts_and_says_that_fake_losses_mean_nothing(tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mesh", ["2", "2x2", "1x4"])
+@pytest.mark.parametrize("mesh", ["2", "2x2"])
 def test_every_decision_equals_torch_alone(tmp_path: Path, mesh: str) -> None:
     values = demo_values(tmp_path, "--mesh", mesh, "--compare", *SMALL)
     assert values["all_equal"] is True
@@ -98,7 +98,7 @@ def test_every_decision_equals_torch_alone(tmp_path: Path, mesh: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mesh", ["2x2", "1x2x2", "2x1x1x2"])
+@pytest.mark.parametrize("mesh", ["1x2x2", "2x1x1x2"])
 def test_gloo_processes_match_a_single_device(tmp_path: Path, mesh: str) -> None:
     values = demo_values(tmp_path, "--gloo", "4", "--mesh", mesh, *SMALL)
     assert values["equal"] is True
