@@ -28,6 +28,9 @@ _ALL = os.environ.get("SHARDPROP_SWEEP") == "all"
 
 # For the cases of a function on real processes, which take less than one if none waits.
 _MOST_SECONDS = 60.0
+# Reads a number out of a pending tensor, each rank its own part as torch means it (with a warning:
+# docs/corrections.md, "What is no fault"), and makes tensors of other sizes of it on each.
+_READING_A_NUMBER = frozenset({"nn.functional.one_hot"})
 # How many functions of a chunk are right, at least.
 _LEAST_RIGHT = 40
 
@@ -92,7 +95,8 @@ def test_what_torch_alone_gets_wrong_is_seen(
 @pytest.mark.parametrize("world", [2, 3, 4])
 def test_no_function_is_silently_wrong_on_gloo(world: int) -> None:
     """And none leaves a rank waiting."""
-    names = functions() if _ALL else functions()[world::60]
+    names = [name for name in functions() if name not in _READING_A_NUMBER]
+    names = names if _ALL else names[world::60]
     ranks = Processes(world, seconds=_MOST_SECONDS)
     right = 0
     wrong = []
