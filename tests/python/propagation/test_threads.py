@@ -6,8 +6,6 @@ The hook is asked directly: torch's caches are each thread's own, and every ques
 from __future__ import annotations
 
 import random
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -22,6 +20,7 @@ from shardprop.rules import torch_registry
 
 from ..narrow import sharded
 from ..specs import SS, P, R, S, spec_of
+from ..threads import at_once, switching_often
 from .misses import questions
 
 MeshOf = Callable[..., DeviceMesh]
@@ -31,12 +30,9 @@ THREADS, ROUNDS = 16, 2
 
 
 @pytest.fixture(autouse=True)
-def switching_often() -> Iterator[None]:
-    """Threads take turns every 10 us instead of 5 ms, so that they meet inside a decision."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
+def often() -> Iterator[None]:
+    with switching_often():
+        yield
 
 
 @pytest.fixture
@@ -97,27 +93,6 @@ def told(hook: Hook, schema: OpSchema) -> Told | str:
         answer.output_spec,
         wanted and (wanted.args_schema, wanted.kwargs_schema),
     )
-
-
-def at_once(work: Callable[[int], None], count: int) -> None:
-    """`work(i)` for each i below `count`, each on a thread, all starting together."""
-    barrier = threading.Barrier(count)
-    errors: list[BaseException] = []
-
-    def start(index: int) -> None:
-        barrier.wait()
-        try:
-            work(index)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=start, args=(index,)) for index in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def ask_all(hook: Hook, schemas: list[OpSchema], seed: int) -> dict[int, Told | str]:

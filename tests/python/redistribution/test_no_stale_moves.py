@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,6 +20,7 @@ from shardprop.support import cache
 
 from ..device import DEVICE
 from ..specs import R, S
+from ..threads import at_once, switching_often
 
 MeshOf = Callable[..., DeviceMesh]
 THREADS = 16
@@ -58,36 +57,20 @@ def seen(meshes: list[DeviceMesh], sizes: range) -> list[Any]:
     return [seen_on(mesh, size) for size in sizes for mesh in meshes]
 
 
-@pytest.fixture
-def switching_often() -> Iterator[None]:
-    """Threads take turns every 10 us instead of 5 ms, so that they meet inside a move."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("switching_often")
 def test_sixteen_threads_move_as_torch_does(meshes: list[DeviceMesh]) -> None:
     sizes = range(2, 4)
     expected = seen(meshes, sizes)
     found: dict[int, Any] = {}
-    barrier = threading.Barrier(THREADS)
 
     def work(thread: int) -> None:
-        barrier.wait()
         if thread == 0:  # whatever is forgotten meanwhile
             for _ in range(50):
                 shardprop.clear_caches()
         found[thread] = seen(meshes, sizes)
 
-    with shardprop.enabled():
-        threads = [threading.Thread(target=work, args=(each,)) for each in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with shardprop.enabled(), switching_often():
+        at_once(work, THREADS)
     assert [found.get(thread) == expected for thread in range(THREADS)] == [True] * THREADS
 
 
