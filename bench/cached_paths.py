@@ -79,11 +79,17 @@ def _module(mesh: DeviceMesh, style: ParallelStyle, placement: Placement) -> Cal
     return lambda: layer(x)
 
 
-def _fused_step(mesh: DeviceMesh) -> Call:
+def _step(mesh: DeviceMesh, **way: Any) -> Call:
     parameters = [_placed(mesh, S(0), 4, 4) for _ in range(_PARAMETERS)]
     for parameter in parameters:
         parameter.grad = _placed(mesh, S(0), 4, 4)
-    return torch.optim.AdamW(parameters, fused=True).step
+    return torch.optim.AdamW(parameters, **way).step
+
+
+def _plain_step() -> Call:
+    parameter = torch.ones(4, 4)
+    parameter.grad = torch.ones(4, 4)
+    return torch.optim.SGD([parameter]).step
 
 
 def _hits(mesh: DeviceMesh) -> dict[str, Call]:
@@ -127,7 +133,10 @@ def _hits(mesh: DeviceMesh) -> dict[str, Call]:
         "forward and backward": lambda: torch.relu(learned).sum().backward(),
         "foreach_add_": lambda: torch._foreach_add_(rest, gradients),
         "foreach_norm": lambda: torch._foreach_norm(rest),
-        "fused AdamW": _fused_step(mesh),
+        "fused AdamW": _step(mesh, fused=True),
+        "AdamW, foreach": _step(mesh, foreach=True),
+        "AdamW, one by one": _step(mesh, foreach=False),
+        "SGD on a plain tensor": _plain_step(),
         "column-wise layer": _module(mesh, ColwiseParallel(input_layouts=S(0)), S(0)),
         "row-wise layer": _module(mesh, RowwiseParallel(output_layouts=S(0)), S(1)),
         "equal": lambda: torch.equal(x, other),

@@ -121,6 +121,14 @@ from .ops import (
     overload_of_definition,
     takes_numbers_as_tensors,
 )
+from .optimizers import (
+    goes_one_by_one,
+    held_by_rank,
+    install_steps,
+    may_step_on_locals,
+    note_writes,
+    uninstall_steps,
+)
 from .partition import INTEGERS_MADE_PENDING, partition
 from .patches import foreign_patches
 from .placements import are_plain, has_strided, is_partial, is_shard, is_strided

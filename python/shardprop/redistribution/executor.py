@@ -6,6 +6,7 @@ made of, to what stood there: torch's code, or that of plans of our own.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ import torch
 from .. import _torch
 from .._torch import DeviceMesh, DTensor, DTensorSpec, Placement, Replicate, is_partial
 from .moves import Move, Moves
+from .optimizer_steps import OptimizerSteps
 from .wrapping import Wrapper
 
 __all__ = ["Executor", "uninstall"]
@@ -52,6 +54,8 @@ class Executor:
         self._otherwise = _torch.torch_redistribute
         self._moves = Moves(self._compiled)
         self._wrapper = Wrapper()
+        self._asked = itertools.count()
+        self._steps = OptimizerSteps(self._asked)
 
     def _compiled(self, source: DTensorSpec, target: DTensorSpec) -> Move | None:
         if not _torch.is_redistributed_here(source, target) or not _torch.has_default_order(source):
@@ -72,6 +76,7 @@ class Executor:
         **options: Any,
     ) -> torch.Tensor:
         """Stands in for torch's function of this name."""
+        next(self._asked)
         if (
             options.get("use_graph_based_transform") is None
             and current_spec.mesh is target_spec.mesh
@@ -179,9 +184,10 @@ class Executor:
         return whole
 
     def clear(self) -> None:
-        """Forget moves and specs."""
+        """Forget moves, specs and steps."""
         self._moves.clear()
         self._wrapper.clear()
+        self._steps.clear()
 
     def install(self, over: bool) -> None:
         """Put these functions in the place of torch's, where nobody else's are.
@@ -194,6 +200,7 @@ class Executor:
         if over or _torch.is_redistribute_torchs():
             self._otherwise = _torch.installed_redistribute()
             _torch.install_redistribute(self.redistribute_local_tensor)
+            _torch.install_steps(self._steps.step)  # they learn of moves there
         _torch.install_from_local(self._wrapper.from_local)
         _torch.install_to_local(self._wrapper.gradient_of_local)
         for stand_in in _torch.STAND_INS:
@@ -225,6 +232,7 @@ def uninstall() -> None:
     """Undo `Executor.install`."""
     global _installed
     _torch.uninstall_methods()
+    _torch.uninstall_steps()
     _torch.uninstall_from_local()
     _torch.uninstall_to_local()
     for stand_in in _torch.STAND_INS:

@@ -1,0 +1,307 @@
+"""Steps of optimizers made on what ranks hold: as torch's, seen by whoever looks, and left to
+torch's code where something would move."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Placement
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.optim import adam, sgd
+from torch.overrides import TorchFunctionMode
+from torch.testing._internal.two_tensor import TwoTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import shardprop
+from shardprop.support.cache import stats_of_maps
+
+from ..device import DEVICE
+from ..programs.outcome import differing, freeze
+from ..specs import P, R, S
+
+MeshOf = Callable[..., DeviceMesh]
+STEPS = 5
+LAYOUTS = [((8, 6), (S(0), S(1))), ((7, 5), (S(0), R)), ((9, 2), (S(0), S(0))), ((4,), (R, R))]
+
+OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
+    "Adadelta": (torch.optim.Adadelta, {"weight_decay": 0.1}),
+    "Adagrad": (torch.optim.Adagrad, {"lr_decay": 0.1}),
+    "Adam": (torch.optim.Adam, {"amsgrad": True, "maximize": True}),
+    "AdamW": (torch.optim.AdamW, {}),
+    "Adamax": (torch.optim.Adamax, {"weight_decay": 0.1}),
+    "ASGD": (torch.optim.ASGD, {"t0": 2.0, "weight_decay": 0.1}),
+    "NAdam": (torch.optim.NAdam, {"decoupled_weight_decay": True}),
+    "RAdam": (torch.optim.RAdam, {"weight_decay": 0.1}),
+    "RMSprop": (torch.optim.RMSprop, {"momentum": 0.9, "centered": True}),
+    "SGD": (torch.optim.SGD, {"lr": 0.1}),
+    "SGD with momentum": (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
+}
+WAYS = [{"foreach": False}, {"foreach": True}]
+
+
+def spread(mesh: DeviceMesh, shape: tuple[int, ...], at: tuple[Placement, ...], seed: int) -> Any:
+    values = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(DEVICE)
+    whole = DTensor.from_local(values, mesh, [R] * mesh.ndim, run_check=False)
+    return whole.redistribute(placements=at)
+
+
+def parameters(mesh: DeviceMesh) -> list[nn.Parameter]:
+    return [nn.Parameter(spread(mesh, shape, at, seed=0)) for shape, at in LAYOUTS]
+
+
+def give_gradients(of: list[nn.Parameter], seed: int) -> None:
+    for parameter in of:
+        held: Any = parameter
+        parameter.grad = spread(held.device_mesh, held.shape, held.placements, seed)
+
+
+def trained(
+    mesh: DeviceMesh, make: Callable[[list[nn.Parameter]], torch.optim.Optimizer]
+) -> dict[str, Any]:
+    """Parameters, gradients and state after some steps."""
+    learned = parameters(mesh)
+    optimizer = make(learned)
+    for step in range(1, STEPS + 1):
+        give_gradients(learned, seed=step)
+        optimizer.step()
+    gradients = [parameter.grad for parameter in learned]
+    state = optimizer.state_dict()["state"]
+    return freeze({"parameters": learned, "gradients": gradients, "state": state})  # type: ignore[return-value]
+
+
+def steps_known() -> int:
+    return stats_of_maps()["optimizer steps"].entries
+
+
+@pytest.fixture(autouse=True)
+def enabled() -> Iterator[None]:
+    with shardprop.enabled():
+        yield
+
+
+class Ops(TorchDispatchMode):
+    """The ops of DTensors that a block runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if DTensor in types:
+            self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def on_locals() -> Iterator[mock.Mock]:
+    """Counts the steps made on what a rank holds."""
+    with mock.patch("shardprop._torch.note_writes", wraps=shardprop._torch.note_writes) as noted:
+        yield noted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS, ids=["one by one", "foreach"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_are_torchs(
+    mesh_of: MeshOf, on_locals: mock.Mock, name: str, way: dict[str, Any]
+) -> None:
+    kind, options = OPTIMIZERS[name]
+
+    def make(learned: list[nn.Parameter]) -> torch.optim.Optimizer:
+        return kind(learned, **options, **way)
+
+    mesh = mesh_of(2, 2)
+    found = trained(mesh, make)
+    # The first is torch's own, and one more where that one makes the state.
+    assert on_locals.call_count >= STEPS - 2
+    shardprop.disable()
+    assert [*differing(trained(mesh, make), found, "")] == []
+
+
+@pytest.mark.parametrize("lr", [0.1, torch.tensor(0.1)], ids=["number", "tensor"])
+def test_fused_steps_are_torchs(mesh_of: MeshOf, on_locals: mock.Mock, lr: Any) -> None:
+    def make(learned: list[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(learned, lr=lr, fused=True, amsgrad=True)
+
+    found = trained(mesh_of(2, 2), make)
+    assert on_locals.call_count == STEPS - 1
+    shardprop.disable()
+    assert [*differing(trained(mesh_of(2, 2), make), found, "")] == []
+
+
+def stepping(mesh: DeviceMesh, **options: Any) -> tuple[list[nn.Parameter], Callable[[], Any]]:
+    learned = parameters(mesh)
+    give_gradients(learned, seed=1)
+    optimizer = torch.optim.Adam(learned, **options)
+    optimizer.step()
+    return learned, optimizer.step
+
+
+def test_a_mode_sees_the_ops_that_it_saw(mesh_of: MeshOf, on_locals: mock.Mock) -> None:
+    _, step = stepping(mesh_of(2, 2), foreach=False)
+    step()
+    assert on_locals.call_count == 1
+    with Ops() as ops:
+        step()
+    assert ops.seen.count("aten.lerp_.Scalar") == len(LAYOUTS)
+    with CommDebugMode():
+        step()
+    with torch.profiler.profile() as profile:
+        step()
+    assert "aten::lerp_" in {event.key for event in profile.key_averages()}
+    assert on_locals.call_count == 1
+
+
+def test_a_function_mode_sees_dtensors(mesh_of: MeshOf, on_locals: mock.Mock) -> None:
+    _, step = stepping(mesh_of(2, 2), fused=True)
+    seen = []
+
+    class Functions(TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(DTensor in map(type, args[0]) if isinstance(args[0], list) else None)
+            return func(*args, **(kwargs or {}))
+
+    with Functions():
+        step()
+    assert True in seen
+    assert on_locals.call_count == 0
+
+
+def test_a_trace_counts_every_op(mesh_of: MeshOf, on_locals: mock.Mock) -> None:
+    _, step = stepping(mesh_of(2, 2), foreach=True)
+    step()
+    counted = []
+    for _ in range(2):
+        with shardprop.trace() as trace, Ops() as ops:
+            step()
+        counted.append((trace.hits + trace.misses, len(ops.seen)))
+        with shardprop.trace() as trace:
+            step()
+        counted.append((trace.hits + trace.misses, len(ops.seen)))
+    assert counted == [counted[0]] * 4
+    assert counted[0][0] >= 5
+    assert on_locals.call_count == 1
+
+
+def test_what_was_saved_before_a_step_is_not_used_after_it(mesh_of: MeshOf) -> None:
+    learned, step = stepping(mesh_of(2, 2), fused=True)
+    step()
+    loss = (learned[0] * learned[0]).sum()
+    step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_what_moves_is_left_to_torch(mesh_of: MeshOf, on_locals: mock.Mock) -> None:
+    mesh = mesh_of(2, 2)
+    for at, of_gradient in itertools.product([(R, R), (S(0), R)], [(R, P), (S(1), R)]):
+        weight: Any = nn.Parameter(spread(mesh, (4, 4), at, seed=0))
+        local = spread(mesh, (4, 4), tuple(R if p is P else p for p in of_gradient), seed=1)
+        weight.grad = DTensor.from_local(local.to_local(), mesh, of_gradient, run_check=False)
+        optimizer = torch.optim.SGD([weight], foreach=False)
+        for _ in range(3):
+            optimizer.step()
+    assert on_locals.call_count == 0
+    assert steps_known() == 0
+
+
+def test_one_by_one_only_what_moves_is_left_to_torch(mesh_of: MeshOf, on_locals: mock.Mock) -> None:
+    mesh = mesh_of(2, 2)
+
+    def run() -> Any:
+        weights: list[Any] = [nn.Parameter(spread(mesh, (4, 4), (S(0), R), i)) for i in range(3)]
+        weights.append(nn.Parameter(torch.ones(2)))
+        optimizer = torch.optim.SGD(weights, lr=0.1, momentum=0.9, foreach=False)
+        for step in range(STEPS):
+            for weight, at in zip(weights, [(S(0), R), (S(1), R), (S(0), R)], strict=False):
+                weight.grad = spread(mesh, (4, 4), at, seed=step)
+            weights[-1].grad = torch.full((2,), float(step))
+            optimizer.step()
+        return freeze([weights, optimizer.state_dict()["state"]])
+
+    found = run()
+    # The first makes the state, the second is the first to meet it.
+    assert on_locals.call_count == STEPS - 2
+    (parameters, momenta), *_ = on_locals.call_args.args
+    assert [len(parameters), len(momenta)] == [3, 3]
+    shardprop.disable()
+    assert [*differing(run(), found, "")] == []
+
+
+def test_another_layout_is_learned_anew(mesh_of: MeshOf, on_locals: mock.Mock) -> None:
+    mesh = mesh_of(2, 2)
+    weight: Any = nn.Parameter(spread(mesh, (4, 4), (S(0), R), seed=0))
+    optimizer = torch.optim.SGD([weight], foreach=False)
+    for at, expected in (((S(0), R), 0), ((S(0), R), 1), ((S(1), R), 1), ((S(0), R), 2)):
+        weight.grad = spread(mesh, (4, 4), at, seed=1)
+        optimizer.step()
+        assert on_locals.call_count == expected, at
+
+
+def test_what_is_held_in_a_class_of_the_programs_own_is_torchs(
+    mesh_of: MeshOf, on_locals: mock.Mock
+) -> None:
+    mesh = mesh_of(4)
+    twice = TwoTensor(torch.ones(2), torch.ones(2))
+    weight: Any = nn.Parameter(DTensor.from_local(twice, mesh, [R]))
+    weight.grad = DTensor.from_local(torch.ones(2), mesh, [R])
+    optimizer = torch.optim.SGD([weight], foreach=False)
+    for _ in range(3):
+        optimizer.step()
+    assert on_locals.call_count == 0
+    assert weight.to_local().b.tolist() == pytest.approx([1 - 3e-3] * 2)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what Dynamo imports
+def test_plain_tensors_are_torchs_even_where_dynamo_follows(on_locals: mock.Mock) -> None:
+    weights = [torch.ones(3, requires_grad=True) for _ in range(2)]
+    for weight in weights:
+        weight.grad = torch.ones(3)
+    eager = torch.optim.SGD(weights[:1], lr=0.5, foreach=False).step
+    followed = torch.optim.SGD(weights[1:], lr=0.5, foreach=False).step
+    torch.compile(followed, backend="eager")()
+    eager()
+    assert [weight.tolist() for weight in weights] == [[0.5] * 3] * 2
+    assert on_locals.call_count == 0
+
+
+def test_torchs_functions_come_back_and_others_stay() -> None:
+    standing_in = adam._single_tensor_adam
+    shardprop.disable()
+    torchs = adam._single_tensor_adam
+    assert torchs is not standing_in
+    assert torchs.__module__ == "torch.optim.adam"
+    with mock.patch.object(sgd, "_single_tensor_sgd") as foreign:
+        with shardprop.enabled():
+            assert sgd._single_tensor_sgd is foreign
+        assert sgd._single_tensor_sgd is foreign
+    with shardprop.enabled(executor=False):
+        assert adam._single_tensor_adam is torchs
+
+
+def test_what_somebody_put_around_ours_does_as_ours_would(
+    mesh_of: MeshOf, on_locals: mock.Mock
+) -> None:
+    _, step = stepping(mesh_of(2, 2), foreach=False)
+    with mock.patch.object(adam, "_single_tensor_adam", wraps=adam._single_tensor_adam) as around:
+        functools.update_wrapper(around, around._mock_wraps)
+        step()
+        assert on_locals.call_count == 1
+        shardprop.disable()
+        step()
+        assert on_locals.call_count == 1
+        with shardprop.enabled():
+            step()
+            step()
+            assert on_locals.call_count == 2
+        assert around.call_count == 4
