@@ -122,15 +122,16 @@ from .ops import (
     takes_numbers_as_tensors,
 )
 from .optimizers import (
+    as_on_locals,
     goes_one_by_one,
     held_by_rank,
     install_steps,
     may_step_on_locals,
-    note_writes,
     uninstall_steps,
+    versions_of,
 )
 from .partition import INTEGERS_MADE_PENDING, partition
-from .patches import foreign_patches
+from .patches import foreign_patches, has_foreign_handlers
 from .placements import are_plain, has_strided, is_partial, is_shard, is_strided
 from .planner import (
     forces_a_planner,

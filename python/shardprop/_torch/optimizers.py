@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -17,39 +17,40 @@ from .types import PLAIN_TENSORS, DTensor, DTensorSpec
 
 __all__ = [
     "StepOf",
+    "as_on_locals",
     "goes_one_by_one",
     "held_by_rank",
     "install_steps",
     "may_step_on_locals",
-    "note_writes",
     "uninstall_steps",
+    "versions_of",
 ]
 
 # Those that compute each element of a parameter from the same element of its gradient and state.
-# Adafactor and Muon do not, and of Rprop torch refuses to shard a step.
+# Adafactor and Muon do not, and a step of Rprop gathers, or is refused.
 _ELEMENTWISE = "adadelta", "adagrad", "adam", "adamax", "asgd", "nadam", "radam", "rmsprop", "sgd"
 _KINDS = ("_single_tensor_", "_multi_tensor_", "_fused_")
 
 # Makes a step: called with torch's function, and with its arguments.
 StepOf = Callable[[Callable[..., None], tuple[Any, ...], dict[str, Any]], None]
 
-
-_step: StepOf | None = None
-# Our functions in the place of torch's, with these and where they were found.
+_installed: list[StepOf] = []
+# Our functions in the place of torch's, with these and where they were found. Dynamo may have put
+# something around some of them, which stays: they do what torch's do while nothing is installed.
 _standing: dict[Callable[..., None], tuple[ModuleType, str, Callable[..., None]]] = {}
 
 
 def install_steps(step: StepOf) -> None:
     """Have `step` called where torch's optimizers call these functions, unless somebody else's
     stands there."""
-    global _step
     hide_from_dynamo(step)
-    _step = step
+    _installed[:] = [step]
     for optimizer in _ELEMENTWISE:
         module = importlib.import_module(f"torch.optim.{optimizer}")
         for name in (kind + optimizer for kind in _KINDS):
             there: Any = vars(module).get(name)
-            if getattr(there, "__module__", None) == module.__name__ and not _is_in(there):
+            is_torchs = getattr(there, "__globals__", None) is vars(module)
+            if is_torchs and there not in _standing:
                 ours = _standing_in(there)
                 _standing[ours] = module, name, there
                 setattr(module, name, ours)
@@ -57,33 +58,29 @@ def install_steps(step: StepOf) -> None:
 
 def uninstall_steps() -> None:
     """Undo `install_steps`."""
-    global _step
-    _step = None
+    _installed.clear()
     for ours, (module, name, torchs) in [*_standing.items()]:
         if vars(module)[name] is ours:
             setattr(module, name, torchs)
             del _standing[ours]
 
 
-def _is_in(function: Any) -> bool:
-    """Is it one of ours, or somebody's around one? Dynamo wraps those of fused steps."""
-    return inspect.unwrap(function, stop=lambda each: each in _standing) in _standing
+def _standing_in(torchs: Any) -> Callable[..., None]:
+    is_compiling, dtensor, installed = torch.compiler.is_dynamo_compiling, DTensor, _installed
 
-
-def _standing_in(torchs: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(torchs)
     def made(*args: Any, **options: Any) -> None:
-        step = _step
+        step = None
         # Dynamo follows torch's own function.
-        if step is None or DTensor not in map(type, args[0]) or _is_compiling():
+        if not is_compiling() and args and type(args[0]) is list and dtensor in map(type, args[0]):
+            step = (*installed, None)[0]  # another thread may take it away meanwhile
+        if step is None:
             torchs(*args, **options)
         else:
             step(torchs, args, options)
 
-    return made
-
-
-_is_compiling = torch.compiler.is_dynamo_compiling
+    # TorchScript reads torch's source, and looks for what that names among the globals.
+    ours = FunctionType(made.__code__, torchs.__globals__, closure=made.__closure__)
+    return functools.update_wrapper(ours, torchs)
 
 
 def goes_one_by_one(torchs: Callable[..., None]) -> bool:
@@ -91,39 +88,58 @@ def goes_one_by_one(torchs: Callable[..., None]) -> bool:
     return torchs.__name__.startswith(_KINDS[0])
 
 
-def may_step_on_locals(options: Iterable[object]) -> bool:
-    """May a step be made on what ranks hold, no function mode looking on and autograd being out of
-    the way, with these values beside the tensors?"""
+_HOLD_TENSORS = frozenset([DTensor, list, tuple, dict])
+
+
+def may_step_on_locals(others: Iterable[object]) -> bool:
+    """May a step be made on what ranks hold: with these beside the lists of tensors, autograd being
+    out of the way, and no function mode looking on?"""
     return not (
         torch.is_grad_enabled()
         or torch.is_inference_mode_enabled()
         or torch._C._len_torch_function_stack()
-        or DTensor in map(type, options)
+        or not _HOLD_TENSORS.isdisjoint(map(type, others))
     )
 
 
 def held_by_rank(
-    tensors: Iterable[torch.Tensor | None],
-) -> tuple[list[torch.Tensor], list[DTensorSpec | None]] | None:
-    """What a rank holds of tensors, and their specs, None for those that are no DTensors; None
-    where one of them, or what is held, is of a class of somebody's own, or yet to be made (the
-    first step of SGD with a momentum makes its state)."""
-    local: list[torch.Tensor] = []
-    specs: list[DTensorSpec | None] = []
-    for tensor in tensors:
-        if type(tensor) is DTensor:
-            held = tensor._local_tensor
-            specs.append(tensor._spec)
-        else:
-            held = tensor  # type: ignore[assignment]
-            specs.append(None)
-        if type(held) not in PLAIN_TENSORS:
-            return None
-        local.append(held)
-    return local, specs
+    lists: Iterable[Iterable[Any]],
+) -> tuple[list[list[torch.Tensor]], list[list[DTensorSpec | torch.Size]]] | None:
+    """What a rank holds of tensors, and the specs of DTensors, the shapes of others; None where one
+    of them, or what is held, is of a class of somebody's own, or yet to be made (the first step of
+    SGD with a momentum makes its state)."""
+    every_local, every_layout = [], []
+    for tensors in lists:
+        local: list[torch.Tensor] = []
+        layouts: list[DTensorSpec | torch.Size] = []
+        for tensor in tensors:
+            is_placed = type(tensor) is DTensor
+            held = tensor._local_tensor if is_placed else tensor
+            if type(held) not in PLAIN_TENSORS:
+                return None
+            local.append(held)
+            layouts.append(tensor._spec if is_placed else tensor.shape)
+        every_local.append(local)
+        every_layout.append(layouts)
+    return every_local, every_layout
 
 
-def note_writes(written: Iterable[Iterable[torch.Tensor]]) -> None:
-    """Have autograd refuse a backward pass that needs what these DTensors held before."""
-    everything = chain.from_iterable(written)
-    torch.autograd.graph.increment_version([each for each in everything if type(each) is DTensor])
+def versions_of(lists: Iterable[Iterable[torch.Tensor]]) -> list[list[int]]:
+    """How often autograd saw each tensor written into; 0 for those that it does not watch."""
+    return [[0 if each.is_inference() else each._version for each in of] for of in lists]
+
+
+@contextmanager
+def as_on_locals(
+    lists: Iterable[Iterable[torch.Tensor]], written: Sequence[Sequence[int]]
+) -> Iterator[None]:
+    """In the block ops do on what ranks hold what DTensor's dispatcher does: unseen by autograd,
+    which then sees each tensor in `lists` written into as often as `written` says."""
+    try:
+        with torch._C._AutoDispatchBelowADInplaceOrView():
+            yield
+    finally:
+        tensors, times = [*chain.from_iterable(lists)], [*chain.from_iterable(written)]
+        for risen in range(max(times, default=0)):
+            seen = [each for each, often in zip(tensors, times, strict=True) if often > risen]
+            torch.autograd.graph.increment_version(seen)

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch.distributed.tensor import _collective_utils, _redistribute
 
+from .dispatch import handlers
 from .propagation import propagator
 from .types import DTensor
 
@@ -22,12 +23,20 @@ def foreign_patches() -> list[str]:
         _redistribute._gen_transform_infos,
         _redistribute.redistribute_local_tensor,
     )
-    homes = ("torch", __name__.partition(".")[0])
     return [
         f"{place.__module__}.{place.__qualname__}"
         for place in map(_function, places)
-        if place.__module__.partition(".")[0] not in homes
+        if _is_foreign(place)
     ]
+
+
+def has_foreign_handlers() -> bool:
+    """Did somebody else have torch's dispatcher hand ops to functions of their own?"""
+    return any(_is_foreign(_function(handler)) for handler in handlers().values())
+
+
+def _is_foreign(function: Any) -> bool:
+    return function.__module__.partition(".")[0] not in ("torch", __name__.partition(".")[0])
 
 
 def _function(place: Any) -> Any:

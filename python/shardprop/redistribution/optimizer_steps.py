@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from .. import _torch
 from .._torch import DTensorSpec, is_partial
 from ..support.cache import BoundedMap
@@ -16,8 +18,9 @@ __all__ = ["OptimizerSteps"]
 
 _STEPS_HELD = 4096
 
-_Specs = list[list[DTensorSpec | None]]
-_Function = Callable[..., None]
+_Lists = Sequence[list[torch.Tensor]]
+# The spec of each DTensor in the lists; the shape of what is none.
+_Layouts = list[list[DTensorSpec | torch.Size]]
 
 
 @dataclass(frozen=True)
@@ -25,12 +28,13 @@ class _Known:
     """What was found out about a step.
 
     Attributes:
-        specs: Those of the tensors in its lists; None for what is no DTensor.
-        places: Those of the parameters whose step is made on what a rank holds; None: all.
+        layouts: Those of the tensors in its lists.
+        written: By how much the version of each tensor rose. None: the step is not made on what
+            ranks hold, for not all lie alike, or something moved.
     """
 
-    specs: _Specs
-    places: list[bool] | None
+    layouts: _Layouts
+    written: list[list[int]] | None
 
 
 class OptimizerSteps:
@@ -38,9 +42,9 @@ class OptimizerSteps:
     state: some twenty ops on each DTensor, or on lists of hundreds.
 
     The first step runs op by op, so that all is decided, counted and refused as ever. Where nothing
-    moved in it and the tensors of a parameter lie alike, so it is with every later step on tensors
-    of the same specs: that runs torch's function on what the rank holds. A function that takes one
-    parameter after the other takes the others as they are.
+    moved in it and the tensors of each parameter lie alike, so it is with every later step on
+    tensors of the same specs: that runs torch's function on what the rank holds. Where some do not,
+    a function that takes one parameter after the other is called for each.
 
     Args:
         moves: Counts the redistributions of the process.
@@ -54,102 +58,76 @@ class OptimizerSteps:
         """Forget all steps."""
         self._known.clear()
 
-    def step(self, torchs: _Function, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    def step(
+        self, torchs: Callable[..., None], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> None:
         """See torch: `args` begin with the lists of parameters and of gradients, and lists of state
         follow."""
         lists = [arg for arg in args if type(arg) is list]
         others = (arg for arg in args if type(arg) is not list)
+        held = None
+        if _torch.may_step_on_locals((*others, *options.values())) and _torch.nobody_watches():
+            held = _torch.held_by_rank(lists)
+        if held is None:
+            torchs(*args, **options)
+            return
 
-        def run(on: Sequence[Any]) -> None:
+        def run(on: _Lists) -> None:
             left = iter(on)
             torchs(*(next(left) if type(arg) is list else arg for arg in args), **options)
 
-        held = None
-        if _torch.may_step_on_locals((*others, *options.values())) and _torch.nobody_watches():
-            held = _held(lists)
-        if held is None:
-            run(lists)
-            return
-        key = torchs, id(lists[0][0]), len(lists[0])
+        local, layouts = held
+        # If the first parameter is another by now, the layouts tell.
+        key = torchs, id(lists[0][0]), len(lists[0]), len(_torch.handlers())
         known = self._known.get(key)
-        if known is not None and known.specs == held[1]:
-            _on_locals(run, lists, held[0], known.places)
-            return
-        places = _alike(held[1])
-        if all(places):
-            is_known = self._moves_nothing(run, lists)
-        elif any(places) and _torch.goes_one_by_one(torchs):
-            is_known = self._moves_nothing(run, _chosen(lists, places))
-            run(_chosen(lists, [not place for place in places]))
+        if known is None or known.layouts != layouts:
+            is_alike = _lie_alike(layouts) and not _torch.has_foreign_handlers()
+            known = _Known(layouts, self._written(run, lists) if is_alike else None)
+            self._known.put(key, known)
+            if is_alike:
+                return
+        if known.written is not None:
+            with _torch.as_on_locals(lists, known.written):
+                run(local)
+        elif _torch.goes_one_by_one(torchs) and len(lists[0]) > 1:
+            for at in range(len(lists[0])):
+                alone = ([*arg[at : at + 1]] if type(arg) is list else arg for arg in args)
+                self.step(torchs, (*alone,), options)
         else:
-            is_known = False
             run(lists)
-        if is_known:
-            self._known.put(key, _Known(held[1], None if all(places) else places))
 
-    def _moves_nothing(self, run: Callable[[Sequence[Any]], None], lists: Sequence[Any]) -> bool:
-        """Run it, and tell."""
-        before = next(self._moves)
+    def _written(self, run: Callable[[_Lists], None], lists: _Lists) -> list[list[int]] | None:
+        """Make the step; by how much the version of each tensor rose, or None: something moved."""
+        versions, before = _torch.versions_of(lists), next(self._moves)
         run(lists)
-        return next(self._moves) == before + 1
-
-
-def _on_locals(
-    run: Callable[[Sequence[Any]], None],
-    lists: Sequence[list[Any]],
-    locals_: Sequence[list[Any]],
-    places: list[bool] | None,
-) -> None:
-    """Make the step on what the rank holds."""
-    written = lists
-    if places is not None:
-        written = _chosen(lists, places)
-        rows = [[*zip(of, local, strict=True)] for of, local in zip(lists, locals_, strict=True)]
-        locals_ = [[pair[here] for here, pair in zip(places, of, strict=False)] for of in rows]
-    run(locals_)
-    parameters, _, *state = written
-    _torch.note_writes([parameters, *state])
-
-
-def _chosen(lists: Sequence[list[Any]], places: list[bool]) -> list[list[Any]]:
-    """The lists of some of the parameters; some lists are empty."""
-    return [[*itertools.compress(of, places)] for of in lists]
-
-
-def _held(lists: Sequence[Any]) -> tuple[list[list[Any]], _Specs] | None:
-    """What a rank holds of the tensors in lists, and their specs."""
-    local, specs = [], []
-    for tensors in lists:
-        held = _torch.held_by_rank(tensors)
-        if held is None:
+        if next(self._moves) != before + 1:
             return None
-        local.append(held[0])
-        specs.append(held[1])
-    return local, specs
+        risen = zip(versions, _torch.versions_of(lists), strict=True)
+        return [[now - was for was, now in zip(*of, strict=True)] for of in risen]
 
 
-def _alike(specs: _Specs) -> list[bool]:
-    """For each parameter: do its elements lie where those lie which they are computed from?"""
-    parameters, *others = specs
-    return [
-        _is_beside(parameter, [of[place] for of in others if of])
-        for place, parameter in enumerate(parameters)
-    ]
+def _lie_alike(layouts: _Layouts) -> bool:
+    """Do the elements of each parameter lie where those lie which they are computed from?"""
+    parameters, *others = layouts
+    return all(
+        _is_beside(parameter, [of[at] for of in others if of])
+        for at, parameter in enumerate(parameters)
+    )
 
 
-def _is_beside(parameter: DTensorSpec | None, others: Sequence[DTensorSpec | None]) -> bool:
-    if parameter is None:
-        return all(spec is None for spec in others)
+def _is_beside(
+    parameter: DTensorSpec | torch.Size, others: Sequence[DTensorSpec | torch.Size]
+) -> bool:
+    specs = [each for each in others if isinstance(each, DTensorSpec)]
+    if not isinstance(parameter, DTensorSpec):
+        return not specs
     if any(map(is_partial, parameter.placements)):
         return False
     return all(
-        spec is None
-        or (
-            spec.mesh is parameter.mesh
-            and spec.placements == parameter.placements
-            and spec.shard_order == parameter.shard_order
-            and spec.use_strided_shard_as_shard_order == parameter.use_strided_shard_as_shard_order
-            and spec.shape == parameter.shape
-        )
-        for spec in others
-    )
+        spec.mesh is parameter.mesh
+        and spec.placements == parameter.placements
+        and spec.shard_order == parameter.shard_order
+        and spec.use_strided_shard_as_shard_order == parameter.use_strided_shard_as_shard_order
+        and spec.shape == parameter.shape
+        for spec in specs
+    ) and not any(each for each in others if not isinstance(each, DTensorSpec))  # but numbers
