@@ -265,12 +265,18 @@ def test_handlers_of_the_program_are_called(mesh_of: MeshOf, on_locals: mock.Moc
 
 
 @pytest.mark.slow
-def test_torchscript_still_compiles_torchs_optimizers() -> None:
-    program = (
-        "import shardprop, torch; shardprop.enable(); import torch.distributed.optim;"
-        "torch.jit.script(torch.optim._functional.adagrad)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
+def test_torchscript_compiles_the_optimizers_that_it_compiled() -> None:
+    def scripted(before: str) -> str:
+        program = (
+            f"import shardprop, torch; {before}; import torch.distributed.optim; print('imported');"
+            "torch.jit.script(torch.optim._functional.adagrad); print('scripted')"
+        )
+        command = [sys.executable, "-W", "ignore", "-c", program]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+    found = scripted("shardprop.enable()")
+    assert "imported" in found
+    assert found == scripted("pass")  # torch 2.15 itself compiles it no more
 
 
 def test_functions_that_are_called_in_other_ways_are_torchs(mesh_of: MeshOf) -> None:
