@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -34,9 +35,9 @@ _KINDS = ("_single_tensor_", "_multi_tensor_", "_fused_")
 # Makes a step: called with torch's function, and with its arguments.
 StepOf = Callable[[Callable[..., None], tuple[Any, ...], dict[str, Any]], None]
 
-_installed: list[StepOf] = []
-# Our functions in the place of torch's, with these and where they were found. Dynamo may have put
-# something around some of them, which stays: they do what torch's do while nothing is installed.
+_installed: list[StepOf | None] = [None]
+# Our functions in the place of torch's, with these and where they were found. Around which Dynamo
+# puts its own, those stay: they do what torch's do while nothing is installed.
 _standing: dict[Callable[..., None], tuple[ModuleType, str, Callable[..., None]]] = {}
 
 
@@ -44,42 +45,59 @@ def install_steps(step: StepOf) -> None:
     """Have `step` called where torch's optimizers call these functions, unless somebody else's
     stands there."""
     hide_from_dynamo(step)
-    _installed[:] = [step]
+    _installed[0] = step
     for optimizer in _ELEMENTWISE:
         module = importlib.import_module(f"torch.optim.{optimizer}")
         for name in (kind + optimizer for kind in _KINDS):
             there: Any = vars(module).get(name)
-            is_torchs = getattr(there, "__globals__", None) is vars(module)
-            if is_torchs and there not in _standing:
-                ours = _standing_in(there)
+            # Dynamo puts a function of its own around fused steps.
+            written: Any = getattr(there, "_torchdynamo_orig_callable", there)
+            is_torchs = getattr(written, "__globals__", None) is vars(module)
+            if is_torchs and written not in _standing:
+                ours = _standing_in(there, written)
                 _standing[ours] = module, name, there
                 setattr(module, name, ours)
 
 
 def uninstall_steps() -> None:
     """Undo `install_steps`."""
-    _installed.clear()
+    _installed[0] = None
     for ours, (module, name, torchs) in [*_standing.items()]:
         if vars(module)[name] is ours:
             setattr(module, name, torchs)
             del _standing[ours]
 
 
-def _standing_in(torchs: Any) -> Callable[..., None]:
-    is_compiling, dtensor, installed = torch.compiler.is_dynamo_compiling, DTensor, _installed
+# Takes torch's parameters by name: to pack and unpack a dozen of them would cost each step on plain
+# tensors three times what this does. Dynamo follows torch's own function.
+_MADE = """
+def around(torchs, is_compiling, dtensor, installed):
+    def made({taken}):
+        for each in {first}:
+            if type(each) is dtensor and not is_compiling():
+                step = type({first}) is list and installed[0]
+                if step:
+                    return step(torchs, ({args},), dict({options}))
+                break
+        torchs({args}, {options})
+    return made
+"""
 
-    def made(*args: Any, **options: Any) -> None:
-        step = None
-        # Dynamo follows torch's own function.
-        if not is_compiling() and args and type(args[0]) is list and dtensor in map(type, args[0]):
-            step = (*installed, None)[0]  # another thread may take it away meanwhile
-        if step is None:
-            torchs(*args, **options)
-        else:
-            step(torchs, args, options)
 
+def _standing_in(torchs: Any, written: Any) -> Callable[..., None]:
+    named = inspect.getfullargspec(written)
+    source = _MADE.format(
+        taken=", ".join([*named.args, *["*"][: len(named.kwonlyargs)], *named.kwonlyargs]),
+        first=named.args[0],
+        args=", ".join(named.args),
+        options=", ".join(f"{name}={name}" for name in named.kwonlyargs),
+    )
+    space: dict[str, Any] = {}
+    exec(source, space)
+    made = space["around"](torchs, torch.compiler.is_dynamo_compiling, DTensor, _installed)
     # TorchScript reads torch's source, and looks for what that names among the globals.
-    ours = FunctionType(made.__code__, torchs.__globals__, closure=made.__closure__)
+    ours = FunctionType(made.__code__, written.__globals__, closure=made.__closure__)
+    ours.__defaults__, ours.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
     return functools.update_wrapper(ours, torchs)
 
 

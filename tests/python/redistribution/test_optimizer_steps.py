@@ -4,6 +4,7 @@ torch's code where something would move."""
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import subprocess
 import sys
@@ -361,6 +362,19 @@ def test_plain_tensors_are_torchs_even_where_dynamo_follows(on_locals: mock.Mock
     eager()
     assert [weight.tolist() for weight in weights] == [[0.5] * 3] * 2
     assert on_locals.call_count == 0
+
+
+def test_steps_around_which_dynamo_was_before(mesh_of: MeshOf, on_locals: mock.Mock) -> None:
+    _, step = stepping(mesh_of(2, 2), fused=True)
+    shardprop.disable()
+    dynamos = torch._dynamo.disable(inspect.unwrap(adam._fused_adam))
+    with mock.patch.object(adam, "_fused_adam", dynamos):
+        with shardprop.enabled():
+            assert adam._fused_adam is not dynamos
+            step()
+            step()
+            assert on_locals.call_count == 1
+        assert adam._fused_adam is dynamos
 
 
 def test_torchs_functions_come_back_and_others_stay() -> None:
