@@ -86,6 +86,12 @@ def _step(mesh: DeviceMesh, **way: Any) -> Call:
     return torch.optim.AdamW(parameters, **way).step
 
 
+def _compiled(mesh: DeviceMesh) -> Call:
+    x = _placed(mesh, S(0), 8, 16)
+    compiled = torch.compile(lambda of: torch.relu(of) + 1.0, backend="aot_eager")
+    return lambda: compiled(x)
+
+
 def _plain_step() -> Call:
     parameter = torch.ones(4, 4)
     parameter.grad = torch.ones(4, 4)
@@ -139,6 +145,7 @@ def _hits(mesh: DeviceMesh) -> dict[str, Call]:
         "SGD on a plain tensor": _plain_step(),
         "column-wise layer": _module(mesh, ColwiseParallel(input_layouts=S(0)), S(0)),
         "row-wise layer": _module(mesh, RowwiseParallel(output_layouts=S(0)), S(1)),
+        "compiled": _compiled(mesh),
         "equal": lambda: torch.equal(x, other),
     }
 

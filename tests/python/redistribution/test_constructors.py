@@ -258,3 +258,58 @@ def test_a_compiler_follows_torchs_own(mesh_of: MeshOf) -> None:
         found = compiled()
     assert type(found) is type(expected)
     assert torch.equal(found, expected) if isinstance(expected, torch.Tensor) else found == expected
+
+
+COMPILED: dict[str, Callable[[Any], Any]] = {
+    "one": lambda x: torch.relu(x) + 1.0,
+    "several": lambda x: (x.sum(1), x + 1.0),
+    "pending": lambda x: x.sum(),
+    "its input": lambda x: (x, x * 2.0),
+    "moved": lambda x: x.redistribute(placements=[R, S(1)]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what Dynamo imports
+@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("placements", [(S(0), R), (S(1), S(1)), (R, R)], ids=str)
+def test_what_compiled_code_returns_is_what_it_returns_with_torch(
+    name: str, placements: tuple[Placement, ...], mesh_of: MeshOf
+) -> None:
+    x: Any = DTensor.from_local(torch.ones(4, 6), mesh_of(2, 2), placements, run_check=False)
+    torch._dynamo.reset()
+    compiled = torch.compile(COMPILED[name], backend="aot_eager")
+    learned = x.clone().requires_grad_()
+
+    def returned() -> list[Any]:
+        made = tensors_of(compiled(learned))
+        (gradient,) = torch.autograd.grad([each.sum() for each in made], learned)
+        return [*made, gradient]
+
+    expected = returned()
+    with shardprop.enabled():
+        made = returned()
+    for mine, torchs in zip(made, expected, strict=True):
+        assert vars(mine._spec) == vars(torchs._spec)
+        assert mine.requires_grad == torchs.requires_grad
+        assert (mine.shape, mine.stride()) == (torchs.shape, torchs.stride())
+        assert torch.equal(mine.to_local(), torchs.to_local())
+
+
+def test_a_spec_with_an_order_is_made_again_with_it(mesh_of: MeshOf) -> None:
+    x: Any = local(mesh_of(2, 2), 4, 6)
+    order = (ShardOrderEntry(0, (1, 0)),)
+    flat, (_, meta, _, _) = x.__tensor_flatten__()
+    inner = {name: getattr(x, name) for name in flat}
+
+    def again(requires_grad: bool) -> DTensor:
+        parts = (S(0), S(0)), meta, order, requires_grad
+        return DTensor.__tensor_unflatten__(inner, parts, torch.Size([16, 6]), (6, 1))
+
+    for requires_grad in (False, True):
+        torchs = again(requires_grad)
+        with shardprop.enabled():
+            made = again(requires_grad)
+        assert vars(made._spec) == vars(torchs._spec)
+        assert made._spec.shard_order == order
+        assert made.requires_grad is torchs.requires_grad is requires_grad
