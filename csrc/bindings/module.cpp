@@ -39,7 +39,6 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   register_exact(module);
   register_generation(module);
   register_graph(module);
-  register_held_value(module);
   register_layout(module);
   register_metadata(module);
   register_notation(module);

@@ -19,7 +19,6 @@ void register_decide(pybind11::module_& module);
 void register_exact(pybind11::module_& module);
 void register_generation(pybind11::module_& module);
 void register_graph(pybind11::module_& module);
-void register_held_value(pybind11::module_& module);
 void register_layout(pybind11::module_& module);
 void register_metadata(pybind11::module_& module);
 void register_names(pybind11::module_& module);

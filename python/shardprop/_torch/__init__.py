@@ -122,6 +122,7 @@ from .ops import (
     takes_numbers_as_tensors,
 )
 from .optimizers import (
+    are_run_alike,
     as_on_locals,
     goes_one_by_one,
     held_by_rank,

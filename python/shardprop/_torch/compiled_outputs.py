@@ -7,7 +7,7 @@ from typing import Any
 from .held_functions import HeldFunction
 from .op_outputs import wrapped
 from .placements import are_plain
-from .specs import make_spec, set_attribute
+from .specs import default_shard_order, make_spec
 from .types import PLAIN_TENSORS, DTensor, TensorMeta
 
 __all__ = ["COMPILED_OUTPUTS"]
@@ -24,7 +24,7 @@ def _unflatten(
     are_plain: Any = are_plain,
     meta: Any = TensorMeta,
     make_spec: Any = make_spec,
-    set_attribute: Any = set_attribute,
+    default_order: Any = default_shard_order,
     wrapped: Any = wrapped,
     otherwise: Any = _held.torchs,
 ) -> Any:
@@ -32,12 +32,13 @@ def _unflatten(
     if (
         flatten_spec is not None
         and type(local := inner_tensors["_local_tensor"]) in plain_tensors
-        and are_plain(flatten_spec[0])
+        and type(placements := flatten_spec[0]) is tuple
+        and are_plain(placements)
+        and flatten_spec[2] == default_order(placements)
     ):
-        placements, old_meta, shard_order, requires_grad = flatten_spec
+        _, old_meta, _, requires_grad = flatten_spec
         whole = meta(outer_size, outer_stride, old_meta.dtype)
         spec = make_spec(inner_tensors["device_mesh"], placements, whole)
-        set_attribute(spec, "shard_order", shard_order)
         return wrapped(local, spec, requires_grad)
     return otherwise(inner_tensors, flatten_spec, outer_size, outer_stride)
 

@@ -22,7 +22,8 @@ _held = HeldFunction(type(DTensor._op_dispatcher).wrap)
 
 def wrapped(local: torch.Tensor, spec: DTensorSpec, requires_grad: bool = False) -> DTensor:
     """What a rank holds, as a DTensor that shares its history."""
-    if torch.compiler._is_exporting_flag:
+    is_changed = DTensor.__init__ is not _init or DTensor.__new__ is not _new
+    if torch.compiler._is_exporting_flag or is_changed:
         return DTensor(local, spec, requires_grad=requires_grad)  # type: ignore[no-untyped-call]
     made: DTensor = _new(DTensor, local, spec, requires_grad=requires_grad)
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from types import FunctionType, ModuleType
@@ -14,10 +14,13 @@ from typing import Any
 import torch
 
 from .compiling import hide_from_dynamo
+from .dispatch import handlers
+from .dispatch_rules import has_dispatch_rules
 from .types import PLAIN_TENSORS, DTensor, DTensorSpec
 
 __all__ = [
     "StepOf",
+    "are_run_alike",
     "as_on_locals",
     "goes_one_by_one",
     "held_by_rank",
@@ -73,17 +76,19 @@ def uninstall_steps() -> None:
 _MADE = """
 def around(torchs, is_compiling, dtensor, installed):
     def made({taken}):
-        for each in {first}:
-            if type(each) is dtensor and not is_compiling():
-                step = type({first}) is list and installed[0]
-                if step:
-                    return step(torchs, ({args},), dict({options}))
-                break
+        if type({first}) is list:
+            for each in {first}:
+                if type(each) is dtensor and not is_compiling():
+                    if step := installed[0]:
+                        return step(torchs, ({args},), dict({options}))
+                    break
         torchs({args}, {options})
     return made
 """
 
 
+# Once each: what Dynamo compiles goes by the code.
+@functools.cache
 def _standing_in(torchs: Any, written: Any) -> Callable[..., None]:
     named = inspect.getfullargspec(written)
     source = _MADE.format(
@@ -106,16 +111,28 @@ def goes_one_by_one(torchs: Callable[..., None]) -> bool:
     return torchs.__name__.startswith(_KINDS[0])
 
 
+def are_run_alike(others: Iterable[object]) -> Hashable:
+    """Steps for which this is the same run the same ops, on the same tensors and beside these: who
+    handles ops of DTensors, whether plain tensors count as replicated, which options are on."""
+    return (
+        *map(id, handlers().values()),
+        DTensor._op_dispatcher._allow_implicit_replication,
+        *(bool(each) for each in others if type(each) in _NUMBERS),
+    )
+
+
+_NUMBERS = frozenset([bool, int, float])
 _HOLD_TENSORS = frozenset([DTensor, list, tuple, dict])
 
 
 def may_step_on_locals(others: Iterable[object]) -> bool:
     """May a step be made on what ranks hold: with these beside the lists of tensors, autograd being
-    out of the way, and no function mode looking on?"""
+    out of the way, and no function mode looking on, nor ops run in another way?"""
     return not (
         torch.is_grad_enabled()
         or torch.is_inference_mode_enabled()
         or torch._C._len_torch_function_stack()
+        or has_dispatch_rules()
         or not _HOLD_TENSORS.isdisjoint(map(type, others))
     )
 
@@ -124,8 +141,8 @@ def held_by_rank(
     lists: Iterable[Iterable[Any]],
 ) -> tuple[list[list[torch.Tensor]], list[list[DTensorSpec | torch.Size]]] | None:
     """What a rank holds of tensors, and the specs of DTensors, the shapes of others; None where one
-    of them, or what is held, is of a class of somebody's own, or yet to be made (the first step of
-    SGD with a momentum makes its state)."""
+    of them, or what is held, is of a class of somebody's own, yet to be made (the first step of
+    SGD with a momentum makes its state), or not to be written into (made in inference mode)."""
     every_local, every_layout = [], []
     for tensors in lists:
         local: list[torch.Tensor] = []
@@ -133,7 +150,7 @@ def held_by_rank(
         for tensor in tensors:
             is_placed = type(tensor) is DTensor
             held = tensor._local_tensor if is_placed else tensor
-            if type(held) not in PLAIN_TENSORS:
+            if type(held) not in PLAIN_TENSORS or tensor.is_inference():
                 return None
             local.append(held)
             layouts.append(tensor._spec if is_placed else tensor.shape)
@@ -143,8 +160,8 @@ def held_by_rank(
 
 
 def versions_of(lists: Iterable[Iterable[torch.Tensor]]) -> list[list[int]]:
-    """How often autograd saw each tensor written into; 0 for those that it does not watch."""
-    return [[0 if each.is_inference() else each._version for each in of] for of in lists]
+    """How often autograd saw each tensor written into."""
+    return [[each._version for each in of] for of in lists]
 
 
 @contextmanager

@@ -36,7 +36,8 @@ def has_foreign_handlers() -> bool:
 
 
 def _is_foreign(function: Any) -> bool:
-    return function.__module__.partition(".")[0] not in ("torch", __name__.partition(".")[0])
+    home = getattr(function, "__module__", None) or ""
+    return home.partition(".")[0] not in ("torch", __name__.partition(".")[0])
 
 
 def _function(place: Any) -> Any:

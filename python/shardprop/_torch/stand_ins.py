@@ -5,7 +5,6 @@ from __future__ import annotations
 from .compiled_outputs import COMPILED_OUTPUTS
 from .dispatch_rules import DISPATCH_RULES
 from .held_functions import StandIn
-from .held_values import HELD_VALUES
 from .op_info import OP_INFO
 from .op_outputs import OP_OUTPUTS
 from .rewritten_calls import REWRITTEN_CALLS
@@ -15,7 +14,6 @@ __all__ = ["STAND_INS"]
 
 STAND_INS: tuple[StandIn, ...] = (
     SPEC_CONSTRUCTOR,
-    HELD_VALUES,
     DISPATCH_RULES,
     OP_INFO,
     REWRITTEN_CALLS,

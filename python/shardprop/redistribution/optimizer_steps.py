@@ -64,9 +64,10 @@ class OptimizerSteps:
         """See torch: `args` begin with the lists of parameters and of gradients, and lists of state
         follow."""
         lists = [arg for arg in args if type(arg) is list]
-        others = (arg for arg in args if type(arg) is not list)
+        others = [arg for arg in args if type(arg) is not list]
+        others += options.values()
         held = None
-        if _torch.may_step_on_locals((*others, *options.values())) and _torch.nobody_watches():
+        if _torch.may_step_on_locals(others) and _torch.nobody_watches():
             held = _torch.held_by_rank(lists)
         if held is None:
             torchs(*args, **options)
@@ -78,7 +79,7 @@ class OptimizerSteps:
 
         local, layouts = held
         # If the first parameter is another by now, the layouts tell.
-        key = torchs, id(lists[0][0]), len(lists[0]), len(_torch.handlers())
+        key = torchs, id(lists[0][0]), len(lists[0]), _torch.are_run_alike(others)
         known = self._known.get(key)
         if known is None or known.layouts != layouts:
             is_alike = _lie_alike(layouts) and not _torch.has_foreign_handlers()
@@ -109,7 +110,7 @@ class OptimizerSteps:
 def _lie_alike(layouts: _Layouts) -> bool:
     """Do the elements of each parameter lie where those lie which they are computed from?"""
     parameters, *others = layouts
-    return all(
+    return all(len(of) in (0, len(parameters)) for of in others) and all(
         _is_beside(parameter, [of[at] for of in others if of])
         for at, parameter in enumerate(parameters)
     )

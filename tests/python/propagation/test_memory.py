@@ -196,6 +196,7 @@ def test_torchs_decisions_are_forgotten_when_there_are_many(
 # Caches of functions that never forget, and why they need not.
 NEVER_FORGET = {
     "shardprop._torch.modes._above_subclasses": "one",
+    "shardprop._torch.optimizers._standing_in": "by function of torch's",
     "shardprop._torch.registries.elementwise_overload": "by op",
     "shardprop.metadata.closed_forms.closed_form": "by op",
     "shardprop.metadata.closed_forms.forms": "one",

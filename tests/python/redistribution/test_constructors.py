@@ -296,20 +296,44 @@ def test_what_compiled_code_returns_is_what_it_returns_with_torch(
         assert torch.equal(mine.to_local(), torchs.to_local())
 
 
-def test_a_spec_with_an_order_is_made_again_with_it(mesh_of: MeshOf) -> None:
-    x: Any = local(mesh_of(2, 2), 4, 6)
-    order = (ShardOrderEntry(0, (1, 0)),)
-    flat, (_, meta, _, _) = x.__tensor_flatten__()
-    inner = {name: getattr(x, name) for name in flat}
+def unflattened(x: Any, placements: Any, order: Any, requires_grad: bool) -> DTensor:
+    inner = {name: getattr(x, name) for name in ("_local_tensor", "device_mesh")}
+    parts = placements, x._spec.tensor_meta, order, requires_grad
+    made: DTensor = DTensor.__tensor_unflatten__(inner, parts, torch.Size([16, 6]), (6, 1))
+    return made
 
-    def again(requires_grad: bool) -> DTensor:
-        parts = (S(0), S(0)), meta, order, requires_grad
-        return DTensor.__tensor_unflatten__(inner, parts, torch.Size([16, 6]), (6, 1))
 
-    for requires_grad in (False, True):
-        torchs = again(requires_grad)
-        with shardprop.enabled():
-            made = again(requires_grad)
-        assert vars(made._spec) == vars(torchs._spec)
-        assert made._spec.shard_order == order
-        assert made.requires_grad is torchs.requires_grad is requires_grad
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("placements", [(S(0), S(0)), (SS(0, 2), S(0)), [R, S(1)]], ids=str)
+@pytest.mark.parametrize("order", [(1, 0), (0, 1), None], ids=str)
+def test_what_a_compiler_took_apart_is_made_again(
+    placements: Any, order: tuple[int, ...] | None, requires_grad: bool, mesh_of: MeshOf
+) -> None:
+    x = local(mesh_of(2, 2), 4, 6)
+    entry = (ShardOrderEntry(0, order),) if order else None
+
+    def made() -> Any:
+        try:
+            return unflattened(x, placements, entry, requires_grad)
+        except (ValueError, AssertionError) as refused:
+            return str(refused)
+
+    torchs = made()
+    with shardprop.enabled():
+        ours = made()
+    if isinstance(torchs, str):
+        assert ours == torchs
+        return
+    assert vars(ours._spec) == vars(torchs._spec)
+    assert type(ours._spec.placements) is type(torchs._spec.placements)
+    assert ours.requires_grad is torchs.requires_grad is requires_grad
+
+
+def test_a_constructor_that_a_program_has_changed_makes_what_compiled_code_returns(
+    mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, made = local(mesh_of(2, 2), 4, 6), []
+    monkeypatch.setattr(DTensor, "__init__", lambda self, *args, **kwargs: made.append(self))
+    with shardprop.enabled():
+        unflattened(x, (S(0), S(0)), (ShardOrderEntry(0, (0, 1)),), False)
+    assert len(made) == 1

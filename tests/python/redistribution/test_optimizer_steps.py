@@ -10,15 +10,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from itertools import chain
+from types import FunctionType
 from typing import Any
 from unittest import mock
 
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.testing import CompileCounter
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement
 from torch.distributed.tensor.debug import CommDebugMode
+from torch.distributed.tensor.experimental import implicit_replication
 from torch.optim import adam, sgd
 from torch.overrides import TorchFunctionMode
 from torch.testing._internal.two_tensor import TwoTensor
@@ -407,3 +410,97 @@ def test_what_somebody_put_around_ours_does_as_ours_would(
             step()
             assert on_locals.call_count == 2
         assert around.call_count == 4
+
+
+@pytest.mark.parametrize("is_placed", [False, True])
+def test_an_iterator_is_torchs(is_placed: bool, mesh_of: MeshOf) -> None:
+    weight: Any = spread(mesh_of(2), (4,), (R,), 0) if is_placed else torch.ones(4)
+    before = weight.clone()
+    way: Any = {"weight_decay": 0.0, "momentum": 0.0, "lr": 0.5, "dampening": 0.0}
+    way |= {"nesterov": False, "maximize": False, "foreach": False}
+    with torch.no_grad():
+        sgd.sgd(iter([weight]), [before], [None], **way)  # type: ignore[arg-type]
+        assert torch.equal(weight, before * 0.5)
+
+
+def test_handlers_exchanged_for_others_are_called(mesh_of: MeshOf, on_locals: mock.Mock) -> None:
+    _, step = stepping(mesh_of(2, 2), foreach=False)
+    handlers: Any = DTensor._op_dispatcher._custom_op_handlers
+    handled: list[Any] = []
+
+    def handler(op: Any, args: Any, kwargs: Any) -> Any:
+        handled.append(op)
+        return args[0]
+
+    with mock.patch.dict(handlers):
+        del handlers[torch.ops.aten.is_same_size.default]
+        handlers[torch.ops.aten.lerp_.Scalar] = handler
+        step()
+    assert len(handled) == len(LAYOUTS)
+    assert on_locals.call_count == 0
+
+
+@pytest.mark.parametrize("handler", [torch.Tensor.sin, FunctionType((lambda: None).__code__, {})])
+def test_handlers_without_a_module_are_somebodys(
+    handler: Any, mesh_of: MeshOf, on_locals: mock.Mock
+) -> None:
+    handlers: Any = DTensor._op_dispatcher._custom_op_handlers
+    with mock.patch.dict(handlers, {torch.ops.aten.sin.default: handler}):
+        _, step = stepping(mesh_of(2, 2))
+        step()
+    assert on_locals.call_count == 0
+
+
+def test_what_torch_refuses_is_refused_once_known(mesh_of: MeshOf, on_locals: mock.Mock) -> None:
+    learned, step = stepping(mesh_of(2, 2), foreach=False)
+    step()
+    state = step.__self__.state[learned[0]]
+    with torch.inference_mode():
+        state["exp_avg"] = state["exp_avg"].clone()
+    before = learned[0].full_tensor()  # type: ignore[attr-defined]
+    with pytest.raises(RuntimeError, match="inference tensor"):
+        step()
+    assert torch.equal(learned[0].full_tensor(), before)  # type: ignore[attr-defined]
+    assert on_locals.call_count == 1
+
+
+def test_plain_tensors_count_as_replicated_only_where_the_program_says(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(2)
+    learned: Any = [nn.Parameter(spread(mesh, (4,), (R,), 0)), nn.Parameter(torch.ones(4))]
+    for each in learned:
+        each.grad = each.detach().clone()
+    step = torch.optim.SGD(learned, foreach=True).step
+    with implicit_replication():
+        step()
+    with pytest.raises(RuntimeError, match="got mixed"):
+        step()
+
+
+def test_versions_are_torchs_when_options_change(mesh_of: MeshOf) -> None:
+    def seen() -> list[int]:
+        learned, step = stepping(mesh_of(2, 2), foreach=False)
+        versions = []
+        for weight_decay in (0.0, 0.0, 0.1, 0.1, 0.0, 0.0):
+            step.__self__.param_groups[0]["weight_decay"] = weight_decay
+            step()
+            versions.append(learned[0]._version)
+        return versions
+
+    found = seen()
+    shardprop.disable()
+    assert found == seen()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what Dynamo imports
+def test_compiled_steps_on_plain_tensors_are_compiled_once(mesh_of: MeshOf) -> None:
+    weight = torch.ones(3, requires_grad=True)
+    weight.grad = torch.ones(3)
+    torch._dynamo.reset()
+    counted = CompileCounter()
+    followed = torch.compile(torch.optim.SGD([weight], foreach=False).step, backend=counted)
+    for _ in range(4):
+        shardprop.disable()
+        with shardprop.enabled():
+            followed()
+    assert counted.frame_count == 1
