@@ -150,7 +150,7 @@ def held_by_rank(
         for tensor in tensors:
             is_placed = type(tensor) is DTensor
             held = tensor._local_tensor if is_placed else tensor
-            if type(held) not in PLAIN_TENSORS or tensor.is_inference():
+            if type(held) not in PLAIN_TENSORS or held.is_inference():
                 return None
             local.append(held)
             layouts.append(tensor._spec if is_placed else tensor.shape)
