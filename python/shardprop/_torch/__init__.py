@@ -122,12 +122,12 @@ from .ops import (
     takes_numbers_as_tensors,
 )
 from .optimizers import (
-    are_run_alike,
     as_on_locals,
     goes_one_by_one,
     held_by_rank,
     install_steps,
     may_step_on_locals,
+    step_conditions,
     uninstall_steps,
     versions_of,
 )

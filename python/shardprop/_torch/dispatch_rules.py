@@ -20,7 +20,8 @@ _held = HeldFunction(simple_registry.find_torch_dispatch_rule)
 _entries: dict[str, Any] = simple_registry.singleton._data
 _Rules = simple_registry.GenericTorchDispatchRuleHolder
 _torchs_register = _Rules.register
-_is_any_registered = False
+# Those of ops for which a rule for DTensors was registered.
+_with_rules: list[Any] = []
 
 
 def _find(
@@ -37,9 +38,9 @@ def _find(
 
 
 def _register(self: Any, torch_dispatch_class: type, func: Callable[..., Any]) -> Any:
-    global _is_any_registered
     handle = _torchs_register(self, torch_dispatch_class, func)
-    _is_any_registered |= torch_dispatch_class is DTensor
+    if torch_dispatch_class is DTensor:
+        _with_rules.append(self)
     return handle
 
 
@@ -50,12 +51,11 @@ class _DispatchRules:
         self._finding = _held.with_code_of(_find)
 
     def install(self) -> None:
-        global _is_any_registered
         self._finding.install()
         if _Rules.register is _torchs_register:
             _Rules.register = _register  # type: ignore[method-assign]
-        rules = [entry.torch_dispatch_rules for entry in [*_entries.values()]]
-        _is_any_registered |= any(each.find(DTensor) for each in rules)
+        every = [entry.torch_dispatch_rules for entry in [*_entries.values()]]
+        _with_rules[:] = [rules for rules in every if rules.find(DTensor)]
 
     def uninstall(self) -> None:
         self._finding.uninstall()
@@ -67,5 +67,5 @@ DISPATCH_RULES = _DispatchRules()
 
 
 def has_dispatch_rules() -> bool:
-    """Did anybody ever have an op of DTensors run in another way?"""
-    return _is_any_registered
+    """Does anybody have an op of DTensors run in another way?"""
+    return any(rules.find(DTensor) for rules in _with_rules)

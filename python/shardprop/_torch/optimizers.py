@@ -20,12 +20,12 @@ from .types import PLAIN_TENSORS, DTensor, DTensorSpec
 
 __all__ = [
     "StepOf",
-    "are_run_alike",
     "as_on_locals",
     "goes_one_by_one",
     "held_by_rank",
     "install_steps",
     "may_step_on_locals",
+    "step_conditions",
     "uninstall_steps",
     "versions_of",
 ]
@@ -106,23 +106,23 @@ def _standing_in(torchs: Any, written: Any) -> Callable[..., None]:
     return functools.update_wrapper(ours, torchs)
 
 
+_NUMBERS = frozenset([bool, int, float])
+_HOLD_TENSORS = frozenset([DTensor, list, tuple, dict])
+
+
 def goes_one_by_one(torchs: Callable[..., None]) -> bool:
     """Does a function of torch's take one parameter after the other, and not lists of them?"""
     return torchs.__name__.startswith(_KINDS[0])
 
 
-def are_run_alike(others: Iterable[object]) -> Hashable:
-    """Steps for which this is the same run the same ops, on the same tensors and beside these: who
-    handles ops of DTensors, whether plain tensors count as replicated, which options are on."""
+def step_conditions(others: Iterable[object]) -> Hashable:
+    """What the ops of a step depend on beside its tensors: who handles ops of DTensors, whether
+    plain tensors count as replicated, which options are on."""
     return (
         *map(id, handlers().values()),
         DTensor._op_dispatcher._allow_implicit_replication,
         *(bool(each) for each in others if type(each) in _NUMBERS),
     )
-
-
-_NUMBERS = frozenset([bool, int, float])
-_HOLD_TENSORS = frozenset([DTensor, list, tuple, dict])
 
 
 def may_step_on_locals(others: Iterable[object]) -> bool:
@@ -160,8 +160,8 @@ def held_by_rank(
 
 
 def versions_of(lists: Iterable[Iterable[torch.Tensor]]) -> list[list[int]]:
-    """How often autograd saw each tensor written into."""
-    return [[each._version for each in of] for of in lists]
+    """How often autograd saw each tensor written into; 0 for those that it does not watch."""
+    return [[0 if each.is_inference() else each._version for each in of] for of in lists]
 
 
 @contextmanager

@@ -79,7 +79,7 @@ class OptimizerSteps:
 
         local, layouts = held
         # If the first parameter is another by now, the layouts tell.
-        key = torchs, id(lists[0][0]), len(lists[0]), _torch.are_run_alike(others)
+        key = torchs, id(lists[0][0]), len(lists[0]), _torch.step_conditions(others)
         known = self._known.get(key)
         if known is None or known.layouts != layouts:
             is_alike = _lie_alike(layouts) and not _torch.has_foreign_handlers()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
-from torch._library import simple_registry
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
 import shardprop
+from shardprop._torch.dispatch_rules import has_dispatch_rules
 
 from ..specs import S
 
@@ -25,12 +26,13 @@ def off() -> Iterator[None]:
     shardprop.disable()
 
 
-@pytest.fixture
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The rule for `add_` goes again."""
-    monkeypatch.setattr(shardprop._torch.dispatch_rules, "_is_any_registered", False)
-    yield
-    simple_registry.singleton.find(ADD_).torch_dispatch_rules._data.clear()
+@contextmanager
+def rules_of(namespace: str) -> Iterator[torch.library.Library]:
+    """A library whose rules go with it."""
+    with torch.library._scoped_library(namespace, "FRAGMENT") as library:
+        yield library
+        assert has_dispatch_rules()
+    assert not has_dispatch_rules()
 
 
 def placed(mesh: DeviceMesh) -> Any:
@@ -40,26 +42,23 @@ def placed(mesh: DeviceMesh) -> Any:
 def test_an_op_of_the_programs_own(mesh_of: MeshOf) -> None:
     x = placed(mesh_of(2))
 
-    @torch.library.custom_op("shardprop_test::twice", mutates_args=())
-    def twice(x: torch.Tensor) -> torch.Tensor:
-        return x * 2
-
     def run(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return args[0].detach()
 
-    with shardprop.enabled():
+    with shardprop.enabled(), rules_of("shardprop_test") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+        twice = torch.ops.shardprop_test.twice
         with pytest.raises(RuntimeError):
             twice(x)
-        torch.library.register_torch_dispatch("shardprop_test::twice", DTensor, run)
+        torch.library.register_torch_dispatch("shardprop_test::twice", DTensor, run, lib=library)
         assert torch.equal(twice(x).to_local(), x.to_local())
 
 
-@pytest.mark.usefixtures("forgotten")
 @pytest.mark.parametrize("step_of_rule", [0, 1, 2])
 def test_ops_of_optimizer_steps(step_of_rule: int, mesh_of: MeshOf) -> None:
-    mesh = mesh_of(2)
-    weight = torch.nn.Parameter(placed(mesh))
-    weight.grad = placed(mesh)
+    weight = torch.nn.Parameter(placed(mesh_of(2)))
+    weight.grad = placed(mesh_of(2))
     optimizer = torch.optim.SGD([weight], lr=0.1, foreach=False)
     ran: list[Any] = []
 
@@ -67,14 +66,16 @@ def test_ops_of_optimizer_steps(step_of_rule: int, mesh_of: MeshOf) -> None:
         ran.append(func)
         return args[0]
 
-    def register() -> None:
-        torch.library.register_torch_dispatch(ADD_, DTensor, run)
+    with rules_of("aten") as library:
 
-    if step_of_rule == 0:
-        register()
-    with shardprop.enabled():
-        for step in range(4):
-            if step == step_of_rule > 0:
-                register()
-            optimizer.step()
+        def register() -> None:
+            torch.library.register_torch_dispatch(ADD_, DTensor, run, lib=library)
+
+        if step_of_rule == 0:
+            register()
+        with shardprop.enabled():
+            for step in range(4):
+                if step == step_of_rule > 0:
+                    register()
+                optimizer.step()
     assert len(ran) == 4 - step_of_rule

@@ -464,6 +464,20 @@ def test_what_torch_refuses_is_refused_once_known(mesh_of: MeshOf, on_locals: mo
     assert on_locals.call_count == 1
 
 
+def test_gradients_made_in_inference_mode_are_read(mesh_of: MeshOf) -> None:
+    learned, step = stepping(mesh_of(2, 2), foreach=False)
+    gradients: list[Any] = [each.grad for each in learned]
+    with torch.inference_mode():
+        for each, gradient in zip(learned, gradients, strict=True):
+            mesh, at, meta = gradient.device_mesh, gradient.placements, gradient._spec.tensor_meta
+            way: Any = {"run_check": False, "shape": meta.shape, "stride": meta.stride}
+            each.grad = DTensor.from_local(gradient._local_tensor, mesh, at, **way)
+    assert all(each.grad.is_inference() for each in learned)  # type: ignore[union-attr]
+    before = learned[0].full_tensor()  # type: ignore[attr-defined]
+    step()
+    assert not torch.equal(learned[0].full_tensor(), before)  # type: ignore[attr-defined]
+
+
 def test_plain_tensors_count_as_replicated_only_where_the_program_says(mesh_of: MeshOf) -> None:
     mesh = mesh_of(2)
     learned: Any = [nn.Parameter(spread(mesh, (4,), (R,), 0)), nn.Parameter(torch.ones(4))]
