@@ -64,3 +64,8 @@ class CallCorrection(Correction):
     def narrows(self) -> bool:
         """Is some of what such a rule offers left out? Else a rule of ours stands in its place."""
         return self.keeps is not None or self.accepts is not None or self.leaves_written
+
+    @property
+    def is_of_moves(self) -> bool:
+        """Is a decision right that moves nothing, unless the op returns what it writes into?"""
+        return self.leaves_written and self.keeps is None and self.accepts is None

@@ -85,7 +85,8 @@ class ByRows:
 
     Attributes:
         rule: torch's rows, made once; None for a call that decomposes.
-        corrections: Of some calls the rows are wrong: a whole decision sees to that.
+        corrections: Of some calls the rows are wrong, also where nothing moves: a whole decision
+            sees to that.
 
     Raises:
         NotPlain: a list op, or one with a list of tensors that torch does not look into.
@@ -104,7 +105,12 @@ class ByRows:
         self._mesh = mesh
         entry = torch_registry.single_dim_entry(call.op)
         self.rule = None if entry is None else _RowsOnce(rule_of_entry(entry))
-        self.corrections = [c for c in corrections_of(call.op) if call.op in c.in_rows]
+        returns_written = bool(traits_of(call.op).returned)
+        self.corrections = [
+            c
+            for c in corrections_of(call.op)
+            if call.op in c.in_rows and (returns_written or not c.is_of_moves)
+        ]
         self._table: RowTable | None = None
         # torch's rewrites of arguments may fail, so they have to be made.
         self._rewritten = traits_of(call.op).rewrites_arguments
