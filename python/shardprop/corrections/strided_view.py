@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from .._torch import OpSchema, Placement, TensorMeta, is_shard, is_strided
@@ -24,6 +26,8 @@ _OPS = (
     aten.view.default,
     aten.view_copy.default,
 )
+_Numbers = npt.NDArray[np.int64]
+
 # The elements of larger views are not compared.
 _MOST_COMPARED = 1 << 24
 
@@ -45,12 +49,13 @@ def _concerns(schema: OpSchema) -> bool:
     shapes = [shape[: len(shape) - inner] for shape in whole]
     if math.prod(shapes[0]) > _MOST_COMPARED:
         return False
-    numbers = torch.arange(math.prod(shapes[0]))
+    # By numpy: where torch traces, a tensor has no elements.
+    numbers = np.arange(math.prod(shapes[0]))
     held = [
-        _held(numbers.view(shape), layout, sizes)
+        _held(numbers.reshape(shape), layout, sizes)
         for shape, layout in zip(shapes, layouts, strict=True)
     ]
-    return not all(torch.equal(before, after) for before, after in zip(*held, strict=True))
+    return not all(np.array_equal(before, after) for before, after in zip(*held, strict=True))
 
 
 def _is_even(shape: Sequence[Any], placements: Placements, mesh_sizes: Sequence[int]) -> bool:
@@ -84,8 +89,8 @@ def _inner_dims(shapes: Sequence[Sequence[int]], layouts: Sequence[Placements]) 
 
 
 def _held(
-    whole: torch.Tensor, placements: Sequence[Placement], mesh_sizes: Sequence[int]
-) -> Iterator[torch.Tensor]:
+    whole: _Numbers, placements: Sequence[Placement], mesh_sizes: Sequence[int]
+) -> Iterator[_Numbers]:
     """What each rank holds, flat; mesh dims cut from left to right."""
     if not mesh_sizes:
         yield whole.flatten()
@@ -95,13 +100,14 @@ def _held(
         yield from _held(piece, rest, sizes)
 
 
-def _pieces(whole: torch.Tensor, placement: Placement, ranks: int) -> Iterator[torch.Tensor]:
+def _pieces(whole: _Numbers, placement: Placement, ranks: int) -> Iterator[_Numbers]:
     if not is_shard(placement):
         yield from [whole] * ranks
         return
     dim: int = placement.dim  # type: ignore[attr-defined]
     for runs in runs_of_ranks(whole.shape[dim], placement, ranks):
-        yield torch.cat([whole.narrow(dim, *run) for run in runs], dim)
+        parts = [slice(start, start + length) for start, length in runs]
+        yield np.concatenate([whole[(slice(None),) * dim + (part,)] for part in parts], dim)
 
 
 STRIDED_VIEW = CallCorrection(

@@ -101,6 +101,17 @@ def compiled_results(
     return counter.frame_count, results
 
 
+def test_a_first_decision_compares_elements_while_dynamo_traces(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(4)
+    # Batched, so that matmul views the sharded dim as a strided shard, and back.
+    x = distributed(torch.randn(2, 8, 16, 8), mesh, (S(1),))
+    y = distributed(torch.randn(2, 8, 8, 16), mesh, (S(1),))
+    with shardprop.enabled(strict=True):
+        made: Any = torch.compile(lambda: x @ y, backend="eager", fullgraph=True)()
+        assert made.placements == (S(1),)
+        assert shardprop.stats().decisions > 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("gathers", [True, False], ids=["gathers", "leaves it to DTensor"])
 @pytest.mark.parametrize("shape", [(4,), (2, 2)], ids=["1D", "2D"])
