@@ -133,7 +133,14 @@ from .optimizers import (
 )
 from .partition import INTEGERS_MADE_PENDING, partition
 from .patches import foreign_patches, has_foreign_handlers
-from .placements import are_plain, has_strided, is_partial, is_shard, is_strided
+from .placements import (
+    are_plain,
+    are_told_by_value,
+    has_strided,
+    is_partial,
+    is_shard,
+    is_strided,
+)
 from .planner import (
     forces_a_planner,
     forces_graph_plan,

@@ -18,7 +18,7 @@ from torch.distributed.tensor import _redistribute
 
 from .collectives import all_to_all, chunk, reduce_scatter, waited
 from .mesh import coordinate_on
-from .types import DeviceMesh, DTensorSpec, Partial, Placement, Replicate, Shard
+from .types import DeviceMesh, DTensorSpec, NormPartial, Partial, Placement, Replicate, Shard
 
 __all__ = ["LocalStep", "local_step", "local_steps"]
 
@@ -168,6 +168,22 @@ def _reduced(
     return _both(step)
 
 
+def _norms_reduced(
+    before: Any, _: Placement, mesh: DeviceMesh, mesh_dim: int, __: list[int]
+) -> LocalStep:
+    """The norm of all ranks' norms: with ``async_op`` too it is there at once, as torch has it."""
+    group = _group_of(mesh, mesh_dim)
+
+    def step(local: torch.Tensor) -> torch.Tensor:
+        powers = before._pre_reduce_transform(local)
+        with _below_autograd():
+            total = _wait(_all_reduce(powers, "sum", group))
+        made: torch.Tensor = before._post_reduce_transform(total)
+        return made
+
+    return LocalStep.at_once(step)
+
+
 def _scattered(
     before: Partial, after: Shard, mesh: DeviceMesh, mesh_dim: int, _: list[int]
 ) -> LocalStep:
@@ -240,6 +256,7 @@ def _divided(step: LocalStep, scale: int) -> LocalStep:
 _KINDS: Mapping[tuple[type, type], _Make] = {
     (Shard, Replicate): _gathered,
     (Partial, Replicate): _reduced,
+    (NormPartial, Replicate): _norms_reduced,
     (Partial, Shard): _scattered,
     (Replicate, Shard): _cut,
     (Shard, Shard): _moved,

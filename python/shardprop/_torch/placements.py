@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .types import Partial, Placement, Replicate, Shard, StridedShard
+from .types import NormPartial, Partial, Placement, Replicate, Shard, StridedShard
 
 # isinstance says the same as these do, but its "no" takes Python a third of a microsecond.
 _NOT_SHARDS = frozenset((Replicate, Partial))
 _NOT_STRIDED = frozenset((Replicate, Partial, Shard))
 _NOT_PARTIAL = frozenset((Replicate, Shard, StridedShard))
+_TOLD_BY_VALUE = _NOT_STRIDED | {NormPartial}
 
 
 def is_shard(placement: Placement) -> bool:
@@ -31,6 +32,11 @@ def are_plain(placements: Iterable[Placement]) -> bool:
     """Are all of torch's own classes, and no strided shards? Those of a class made of one of these
     compare equal to it, and mean something else."""
     return _NOT_STRIDED.issuperset(map(type, placements))
+
+
+def are_told_by_value(placements: Iterable[Placement]) -> bool:
+    """Are all plain, or norms that are pending, which are equal if they are of one order?"""
+    return _TOLD_BY_VALUE.issuperset(map(type, placements))
 
 
 def has_strided(placements: Iterable[Placement]) -> bool:

@@ -93,12 +93,11 @@ class Executor:
     def _is_moved_here(
         self, source: DTensorSpec, local: torch.Tensor, placements: tuple[Placement, ...]
     ) -> bool:
-        """May there be a move for it? The placements are found by their values, which tell all of
-        plain ones alone."""
+        """May there be a move for it? The placements are found by their values."""
         return (
             _torch.is_plain(local)
-            and _torch.are_plain(source.placements)
-            and _torch.are_plain(placements)
+            and _torch.are_told_by_value(source.placements)
+            and _torch.are_told_by_value(placements)
             and _torch.nobody_watches()
             and self._decides()
         )

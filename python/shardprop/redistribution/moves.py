@@ -128,8 +128,10 @@ class Moves:
     def _met(self, source: DTensorSpec) -> _FromOne:
         """The moves from a spec that was not met before."""
         key = _core.spec_key(source)
-        if not key:  # an opaque placement, which only its own code knows
-            return _FromOne({}, {})
+        if not key:  # a pending norm, which the core knows nothing of
+            made = _FromOne({}, {})
+            self._of_specs.put(id(source), (source, made))
+            return made
         mesh = source.mesh
         key += id(mesh).to_bytes(8, "little")
         found = self._of_layouts.get(key)

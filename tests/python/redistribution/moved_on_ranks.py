@@ -17,7 +17,7 @@ from torch.distributed.tensor import DTensor, Partial, Placement
 from torch.distributed.tensor._redistribute import redistribute_local_tensor
 
 import shardprop
-from shardprop._torch import local_shape, make_spec, meta_of
+from shardprop._torch import local_shape, make_spec, meta_of, norm_partial
 from shardprop.redistribution.moves import Move
 
 from ..device import DEVICE
@@ -65,8 +65,9 @@ def _drawn(sizes: tuple[int, ...], count: int, seed: int) -> Iterator[_Move]:
     rank = dist.get_rank()
     for number in range(count):
         shape, dtype = chance.choice(_SHAPES), chance.choice(_DTYPES)
-        reduce_op = chance.choice(("sum", "max") + ("avg",) * (dtype is torch.float32))
-        kinds = [R, Partial(reduce_op), *map(S, range(len(shape)))]
+        of_floats = (Partial("avg"), norm_partial(2)) if dtype is torch.float32 else ()
+        pending = chance.choice((P, Partial("max"), *of_floats))
+        kinds = [R, pending, *map(S, range(len(shape)))]
         source, target = (tuple(chance.choice(kinds) for _ in sizes) for _ in range(2))
         if any(p.is_partial() and p != q for p, q in zip(target, source, strict=True)):
             continue  # only within an op
