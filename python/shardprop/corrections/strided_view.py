@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from .._torch import OpSchema, Placement, TensorMeta, is_shard, is_strided
@@ -18,6 +17,11 @@ from ..rules.families.views import Declined, follow_view
 from .correction import CallCorrection
 from .operands import first, shards_dim
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    _Numbers: TypeAlias = NDArray[np.int64]
+
 aten = torch.ops.aten
 
 _OPS = (
@@ -26,8 +30,6 @@ _OPS = (
     aten.view.default,
     aten.view_copy.default,
 )
-_Numbers = npt.NDArray[np.int64]
-
 # The elements of larger views are not compared.
 _MOST_COMPARED = 1 << 24
 
