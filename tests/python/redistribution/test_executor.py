@@ -28,9 +28,9 @@ def ranks() -> Iterator[Processes]:
 @pytest.mark.parametrize("policy", ["torch", "optimal"])
 @pytest.mark.parametrize("sizes", [(4,), (2, 2)], ids=str)
 def test_moves_are_the_same(ranks: Processes, sizes: tuple[int, ...], policy: str) -> None:
-    for compared, by_executor, differ in ranks.call(compared_moves, sizes, 80, 20261125, policy):
+    for compared, by_executor, differ in ranks.call(compared_moves, sizes, 40, 20261125, policy):
         assert differ == []
-        assert compared > 213
+        assert compared > 100
         assert by_executor > compared // 3  # some of the others move nothing
 
 
