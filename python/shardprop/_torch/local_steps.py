@@ -169,19 +169,12 @@ def _reduced(
 
 
 def _norms_reduced(
-    before: Any, _: Placement, mesh: DeviceMesh, mesh_dim: int, __: list[int]
+    before: Any, after: Placement, mesh: DeviceMesh, mesh_dim: int, shape: list[int]
 ) -> LocalStep:
     """The norm of all ranks' norms: with ``async_op`` too it is there at once, as torch has it."""
-    group = _group_of(mesh, mesh_dim)
-
-    def step(local: torch.Tensor) -> torch.Tensor:
-        powers = before._pre_reduce_transform(local)
-        with _below_autograd():
-            total = _wait(_all_reduce(powers, "sum", group))
-        made: torch.Tensor = before._post_reduce_transform(total)
-        return made
-
-    return LocalStep.at_once(step)
+    summed = _reduced(before, after, mesh, mesh_dim, shape).run
+    powers, root = before._pre_reduce_transform, before._post_reduce_transform
+    return LocalStep.at_once(lambda local: root(summed(powers(local))))
 
 
 def _scattered(
