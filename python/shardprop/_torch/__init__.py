@@ -13,9 +13,12 @@ from .collectives import (
     all_reduce,
     all_to_all,
     all_to_all_single,
+    begins_collective,
+    below_autograd,
     chunk,
     exchange,
     gather,
+    is_collective,
     local_offset,
     local_size,
     reduce,
@@ -24,6 +27,7 @@ from .collectives import (
     shard_dim_alltoall,
     wait_tensor,
     waited,
+    waits_for_collective,
 )
 from .compiling import are_we_tracing, hide_from_dynamo, may_be_symbolic, plans_for_any_rank
 from .decompositions import (
@@ -54,8 +58,10 @@ from .dtensors import (
     dtensor_of,
     local_of,
     mark_as_parameter,
+    moved_to,
     other_tensors,
     spec_of,
+    version_of,
     without_compile_wrapper,
 )
 from .flattened import (
@@ -73,7 +79,12 @@ from .from_local import (
     uninstall_from_local,
     wrapped_local,
 )
-from .generations import before_clearing, forget_decisions, forget_own_decisions, is_in_op
+from .generations import (
+    before_clearing,
+    forget_decisions,
+    forget_own_decisions,
+    is_in_op,
+)
 from .handlers import (
     ARGMAX_MOVES_NOTHING,
     HANDLED_BY_US,
@@ -86,25 +97,33 @@ from .mesh import (
     coordinate_in,
     coordinate_on,
     coordinates_of_ranks,
+    mesh_itself,
     mesh_of,
     named_root_dims,
     real_mesh,
     root_dims,
     root_mesh,
+    world,
 )
 from .metadata import VALUES_NEEDED, fake_mode_lock, torch_output_meta, validate_meta_count
 from .modes import (
     as_dispatched,
     dispatch_state,
     fake_kernel_state,
+    has_global_hooks,
     is_autocast_on,
+    is_permissive_or_strict,
+    is_profiling,
+    is_saving_hooked,
     kernel_state,
+    kernels_allowed,
     no_dispatch,
     no_mode_dispatch,
     no_modes,
     no_torch_function,
     outside_dispatch,
     python_chooses_kernels,
+    without_autocast,
     without_random_state,
 )
 from .op_outputs import wrapped

@@ -22,7 +22,24 @@ all_gather_single = _collectives.all_gather_single
 reduce_scatter_single = _collectives.reduce_scatter_single
 all_reduce = _collectives.all_reduce
 all_to_all_single = _collectives.all_to_all_single
+# torch has layers of Python above its collectives, for gradients; local tensors have none there.
+below_autograd = torch._C._AutoDispatchBelowAutograd
 shard_dim_alltoall: Callable[..., torch.Tensor] = _collective_utils.shard_dim_alltoall
+
+
+def is_collective(op: object) -> bool:
+    """Is it one of torch's functional collectives, or the wait for the result of one?"""
+    return getattr(op, "namespace", None) in ("_c10d_functional", "_dtensor")
+
+
+def begins_collective(op: object) -> bool:
+    """Is it a collective, and no wait?"""
+    return is_collective(op) and not waits_for_collective(op)
+
+
+def waits_for_collective(op: object) -> bool:
+    """Is it the wait for a result?"""
+    return op is torch.ops._c10d_functional.wait_tensor.default
 
 
 def gather(

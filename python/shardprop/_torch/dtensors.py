@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
+from .mesh import coordinate_in
 from .op_outputs import wrapped
-from .types import DTensor, DTensorSpec
+from .types import DTensor, DTensorSpec, Replicate
 
 # What torch.compile's wrapper calls the module in it.
 COMPILED_MODULE = "_orig_mod"
@@ -23,6 +24,23 @@ def dtensor_of(local_tensor: torch.Tensor, spec: DTensorSpec) -> DTensor:
 def spec_of(tensor: DTensor) -> DTensorSpec:
     """The spec of a DTensor."""
     return tensor._spec
+
+
+def moved_to(tensor: DTensor, spec: DTensorSpec) -> DTensor:
+    """The tensor as the spec has it, pending sums too: of those the first rank has the whole."""
+    settled = [Replicate() if each.is_partial() else each for each in spec.placements]
+    local = local_of(tensor.redistribute(placements=settled))
+    coordinate = coordinate_in(spec.mesh)
+    if coordinate is not None and any(
+        each.is_partial() and coordinate[dim] for dim, each in enumerate(spec.placements)
+    ):
+        local = torch.zeros_like(local)
+    return wrapped(local, spec)
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often the tensor was written into; a DTensor, not what a rank holds of it."""
+    return tensor._version
 
 
 def local_of(tensor: DTensor) -> torch.Tensor:

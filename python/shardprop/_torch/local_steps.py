@@ -16,7 +16,7 @@ from torch._utils import _chunk_or_narrow_cat, _maybe_view_chunk_cat
 from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.tensor import _redistribute
 
-from .collectives import all_to_all, chunk, reduce_scatter, waited
+from .collectives import all_to_all, below_autograd, chunk, reduce_scatter, waited
 from .mesh import coordinate_on
 from .types import DeviceMesh, DTensorSpec, NormPartial, Partial, Placement, Replicate, Shard
 
@@ -51,8 +51,6 @@ _all_gather = _functional.all_gather_into_tensor.default
 _all_reduce = _functional.all_reduce.default
 _reduce_scatter = _functional.reduce_scatter_tensor.default
 _wait = _functional.wait_tensor.default
-# torch has layers of Python above these ops for gradients, which are not those of local tensors.
-_below_autograd = torch._C._AutoDispatchBelowAutograd
 
 
 class _Result(NamedTuple):
@@ -124,13 +122,13 @@ def _gathered(
         lie_so = not result.is_awaited and math.prod(shape[:dim]) == 1
 
         def of_even(local: torch.Tensor) -> torch.Tensor:
-            with _below_autograd():
+            with below_autograd():
                 made = joined(_all_gather(local.contiguous(), ranks, group), local)
             # A program may have given a rank a piece of another size than the layout says.
             return made if made.size(dim) == whole else unpadded(made)
 
         def of_uneven(local: torch.Tensor) -> torch.Tensor:
-            with _below_autograd():
+            with below_autograd():
                 padded = before._maybe_pad_tensor(local, whole, ranks)
                 made = joined(_all_gather(padded, ranks, group), padded)
             return unpadded(made)  # a view, which does not wait if autograd sees it
@@ -160,7 +158,7 @@ def _reduced(
         of_op = result.of_op
 
         def reduced(local: torch.Tensor) -> torch.Tensor:
-            with _below_autograd():
+            with below_autograd():
                 return of_op(_all_reduce(local, op, group))
 
         return reduced
@@ -187,7 +185,7 @@ def _scattered(
         def scattered(local: torch.Tensor) -> torch.Tensor:
             if local.size(dim) % ranks:
                 return result.of_function(reduce_scatter(before, after, local, mesh, mesh_dim))
-            with _below_autograd():
+            with below_autograd():
                 rows = local.contiguous()
                 if dim != 0:
                     rows = _chunk_or_narrow_cat(rows, ranks, narrow_dim=dim, cat_dim=0)
@@ -230,7 +228,7 @@ def _moved(
         )
 
     def step(local: torch.Tensor) -> torch.Tensor:
-        with _below_autograd():
+        with below_autograd():
             made: torch.Tensor = _wait(_all_gather(local.contiguous(), ranks, group))
             if source != 0:
                 made = _maybe_view_chunk_cat(made, ranks, source)

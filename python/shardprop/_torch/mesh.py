@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch.distributed._local_tensor import _map_to_rank_local_val, enabled_local_tensor_mode
+from torch.distributed.distributed_c10d import GroupMember
 from torch.distributed.tensor import _utils
 
 from .flattened import found_by_layout
@@ -20,6 +21,18 @@ def coordinate_in(mesh: DeviceMesh) -> Sequence[int] | None:
         return None
     everywhere = enabled_local_tensor_mode() is not None
     return [0] * mesh.ndim if everywhere else list(mesh.get_coordinate())  # type: ignore[arg-type]
+
+
+def mesh_itself(mesh: Any) -> DeviceMesh:
+    """The mesh of a tensor; while torch's compiler follows a program, what stands for it may be
+    there."""
+    itself: DeviceMesh = getattr(mesh, "real_obj", mesh)
+    return itself
+
+
+def world() -> object:
+    """The default group: another one when torch.distributed has begun anew."""
+    return GroupMember.WORLD
 
 
 def coordinates_of_ranks(mesh: DeviceMesh) -> dict[int, list[int]] | None:

@@ -10,10 +10,12 @@ from typing import Any
 
 import torch
 from torch.distributed.tensor import _random
+from torch.distributed.tensor._utils import ExplicitRedistributionContext
 from torch.utils import _mode_utils
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from .planner import forces_graph_plan
+from .types import DTensor
 
 no_dispatch = _mode_utils.no_dispatch
 
@@ -52,6 +54,7 @@ _ABOVE_KERNELS = (
     *(_KEY.Functionalize, _KEY.FuncTorchDynamicLayerFrontMode),
     *(_KEY.AutogradFunctionality, _KEY.ADInplaceOrView),
 )
+_NOTHING = nullcontext()
 _KERNELS_ONLY = (
     _OUTSIDE[0],
     functools.reduce(operator.or_, map(torch._C.DispatchKeySet, _ABOVE_KERNELS), _OUTSIDE[1]),
@@ -158,6 +161,44 @@ def no_torch_function() -> AbstractContextManager[object]:
 def is_autocast_on() -> bool:
     """Would autocast change ops now? Not while an op runs that it has changed already."""
     return torch._C._is_any_autocast_enabled()
+
+
+def kernels_allowed() -> tuple[bool, ...]:
+    """Which kernels attention may take."""
+    return (
+        torch._C._get_flash_sdp_enabled(),
+        torch._C._get_mem_efficient_sdp_enabled(),
+        torch._C._get_math_sdp_enabled(),
+        torch._C._get_cudnn_sdp_enabled(),
+    )
+
+
+def has_global_hooks() -> bool:
+    """Are there hooks of all modules?"""
+    found: bool = torch.nn.modules.module._has_any_global_hook()  # type: ignore[no-untyped-call]
+    return found
+
+
+def is_permissive_or_strict() -> bool:
+    """Are plain tensors taken for replicated ones (``implicit_replication``), or redistributions
+    refused (``ExplicitRedistributionContext``)?"""
+    is_strict = getattr(ExplicitRedistributionContext._local, "_active", None) is not None
+    return is_strict or DTensor._op_dispatcher._allow_implicit_replication
+
+
+def is_profiling() -> bool:
+    """Is torch's profiler on?"""
+    return torch.autograd.profiler._is_profiler_enabled
+
+
+def is_saving_hooked() -> bool:
+    """Do hooks take the tensors that are saved for the backward (activation checkpointing)?"""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+
+
+def without_autocast() -> AbstractContextManager[object]:
+    """Autocast changes no op of the block: what is called was changed when it was traced."""
+    return torch._C._DisableAutocast() if is_autocast_on() else _NOTHING
 
 
 def dispatch_state() -> tuple[object, ...]:

@@ -1,0 +1,44 @@
+"""Passes over a graph of local ops and collectives: each changes it in place.
+
+Those of `PASSES` keep all bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from torch import fx
+
+from .equal_calls import equal_calls_once, equal_collectives_once
+from .needless_copies import without_needless_copies
+from .needless_views import without_needless_views
+from .order import collectives_early_waits_late
+from .pending_sums import pending_sums_at_once
+from .pieces import pieces_moved_at_once
+
+__all__ = ["PASSES", "ROUNDING_PASSES", "cleaned"]
+
+_Pass = Callable[[fx.Graph], None]
+
+# In the order in which they run.
+_ALL: Mapping[str, _Pass] = {
+    "equal": equal_calls_once,
+    "collectives": equal_collectives_once,
+    "pieces": pieces_moved_at_once,
+    "views": without_needless_views,
+    "copies": without_needless_copies,
+    "sums": pending_sums_at_once,
+    "order": collectives_early_waits_late,
+}
+# These add in another order, and so round otherwise.
+ROUNDING_PASSES = ("sums",)
+PASSES = tuple(name for name in _ALL if name not in ROUNDING_PASSES)
+
+
+def cleaned(graph: fx.Graph, passes: Sequence[str]) -> None:
+    """Run these passes over a graph, in their own order."""
+    for name, run in _ALL.items():
+        if name in passes:
+            run(graph)
+            graph.eliminate_dead_code()
+    graph.lint()
