@@ -13,6 +13,7 @@ __all__ = [
     "CalibrationSettings",
     "CallbackTopology",
     "Decision",
+    "Erased",
     "ExactPlanner",
     "Explanation",
     "Layout",
@@ -36,6 +37,7 @@ __all__ = [
     "disable",
     "enable",
     "enabled",
+    "erase",
     "explain",
     "graph",
     "is_enabled",
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from .cost.calibration import Calibration, calibrate
     from .cost.calibration import Settings as CalibrationSettings
     from .cost.topology import CallbackTopology, Topology, TorchTopology, load_topology
+    from .erasure import Erased, erase
     from .errors import ShardpropError
     from .inspection.explanation import Explanation, explain
     from .inspection.report import plot_layout
@@ -96,6 +99,7 @@ else:
         "support.build_info": "build_config",
         "cost.calibration": "Calibration calibrate",
         "support.stats": "Stats",
+        "erasure": "Erased erase",
         "errors": "ShardpropError",
         "redistribution.optimal_planner": "ExactPlanner",
         "inspection.explanation": "Explanation explain",

@@ -1,7 +1,15 @@
-"""Graphs of local ops and collectives, cleaned (`passes/`) and written as Python (`generated`)."""
+"""Programs of DTensors without DTensors at run time.
+
+`erase` has torch.compile follow a program; `backend` makes of each graph that it finds local ops
+and collectives (`_torch/joint_graphs.py`), cleans them (`passes/`), writes them as Python
+(`generated`), and runs that on what this rank holds (`runtime`). `pieces` is what is said of it.
+"""
 
 from __future__ import annotations
 
+from .erased import Erased, erase
 from .passes import PASSES, ROUNDING_PASSES
+from .pieces import Piece
+from .torch_backend import Backend, backend
 
-__all__ = ["PASSES", "ROUNDING_PASSES"]
+__all__ = ["PASSES", "ROUNDING_PASSES", "Backend", "Erased", "Piece", "backend", "erase"]

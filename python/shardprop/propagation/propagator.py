@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
@@ -296,6 +296,12 @@ def torch_planner() -> TorchPlanner:
 def current_policy() -> Policy:
     """What decides; policy ``torch`` while shardprop is not enabled."""
     return _terms.current.policy
+
+
+def decided_under() -> Hashable:
+    """What decides now; the same object, or equal, as long as that decides alike. Rules that are
+    registered are not in it: with each of them all that is held of decisions is forgotten."""
+    return _enabled, _terms.current.policy
 
 
 @contextmanager

@@ -1,0 +1,83 @@
+"""Which values of a program's local graphs share memory, as far as a program can tell."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from torch import fx
+
+from .._torch.graph_calls import may_be_a_view
+
+__all__ = ["Sharing", "sharing_of"]
+
+
+class Sharing(NamedTuple):
+    """What a forward keeps of its operands and results, and what a backward hands on.
+
+    Attributes:
+        operands: Operands that are kept for the backward, themselves or by a view.
+        results: Results that are.
+        as_tangent: By gradient the tangent that it is, itself.
+        as_gradient: By gradient an earlier one that is the same tensor.
+        kept: Gradients that are, or are views of, what the forward has kept.
+    """
+
+    operands: Sequence[int]
+    results: Sequence[int]
+    as_tangent: dict[int, int]
+    as_gradient: dict[int, int]
+    kept: frozenset[int]
+
+
+def sharing_of(forward: fx.Graph, backward: fx.Graph, results: int, tangents: int) -> Sharing:
+    """How the two graphs of a program share memory.
+
+    Args:
+        forward: Returns so many `results`, then what it keeps.
+        backward: Takes what was kept, then so many `tangents`; returns gradients.
+        results: See `forward`.
+        tangents: See `backward`.
+    """
+    returned: Any = forward.output_node().args[0]
+    kept = {_root(node) for node in returned[results:]}
+    operands = forward.find_nodes(op="placeholder")
+    taken = backward.find_nodes(op="placeholder")
+    first = len(taken) - tangents
+    gradients: Any = backward.output_node().args[0]
+    as_tangent = {
+        at: taken.index(node) - first
+        for at, node in enumerate(gradients)
+        if node is not None and node in taken[first:]
+    }
+    as_gradient = {
+        at: gradients.index(node)
+        for at, node in enumerate(gradients)
+        if node is not None and gradients.index(node) < at
+    }
+    return Sharing(
+        [at for at, node in enumerate(operands) if node in kept],
+        [at for at, node in enumerate(returned[:results]) if _root(node) in kept],
+        as_tangent,
+        as_gradient,
+        frozenset(
+            at
+            for at, node in enumerate(gradients)
+            if node is not None and _root(node) in taken[:first]
+        ),
+    )
+
+
+def _root(node: fx.Node) -> fx.Node:
+    """The value whose memory a node's may be."""
+    while node.op == "call_function" and node.all_input_nodes and _shares(node):
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _shares(node: fx.Node) -> bool:
+    if node.target is operator.getitem:
+        (source,) = node.all_input_nodes
+        return source.op == "call_function" and may_be_a_view(source)
+    return may_be_a_view(node)

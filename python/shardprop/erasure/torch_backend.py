@@ -1,0 +1,170 @@
+"""A graph of DTensors that torch.compile has found, made into local graphs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from torch import fx
+
+from .. import _torch
+from .._torch.compiled_frames import Compiler, backend_of, compiled_by
+from .._torch.graph_calls import functions_in_functions, has_plain_sizes
+from .._torch.joint_graphs import (
+    Captured,
+    JointGraph,
+    NotErased,
+    capturing,
+    fake_mode_of,
+    partitioned,
+)
+from .absent import without_tangents
+from .contributions import sums_left_to_autograd
+from .generated import Run, generated
+from .incoming import Incoming
+from .passes import PASSES, cleaned
+from .pieces import Piece, first_line, piece_of
+from .program import Program
+from .runtime import differentiable, forward_alone
+from .sharing import sharing_of
+
+__all__ = ["Backend", "backend"]
+
+_Run = Callable[..., Any]
+
+
+class Backend:
+    """A backend for ``torch.compile``.
+
+    Args:
+        passes: What is run over the local graphs, by name.
+        compiler: What makes functions of them: a backend of ``torch.compile``, or its name. None:
+            they are written as Python.
+
+    Raises:
+        ShardpropError: torch.compile knows no backend of this name.
+
+    Attributes:
+        pieces: What was made, in the order in which it was, and what was left to DTensor.
+        passed: How many calls ran on DTensors though others are erased, by reason.
+    """
+
+    def __init__(
+        self, passes: Sequence[str] = PASSES, compiler: Compiler | str | None = None
+    ) -> None:
+        self._compiler = backend_of(compiler) if isinstance(compiler, str) else compiler
+        self.pieces: list[Piece] = []
+        self.passed: Counter[str] = Counter()
+        self._passes = passes
+
+    def __call__(self, graph: fx.GraphModule, example: Sequence[Any]) -> _Run:
+        """What runs in the place of a graph; called, it raises `NotErased` before anything has run
+        where the graph cannot be erased.
+
+        Raises:
+            NotErased: that is known now.
+        """
+        functions = functions_in_functions(graph)
+        if functions:
+            raise NotErased(f"it calls {functions[0]}, which is given functions")
+        if not all(has_plain_sizes(operand) for operand in example):
+            raise NotErased("its sizes vary")
+        return Program(graph, self.made).run
+
+    def made(self, graph: fx.GraphModule, operands: Sequence[Any], incoming: Incoming) -> _Run:
+        """A function of the program's tensors that runs its local graphs.
+
+        Args:
+            graph: The program.
+            operands: Like those of its calls.
+            incoming: How the gradients of its results come in; it is told when they come in
+                otherwise.
+
+        Raises:
+            NotErased: it cannot be had.
+        """
+        if incoming.refusal is not None:
+            raise NotErased(incoming.refusal)
+        piece = piece_of(graph)
+        try:
+            with capturing(), _fresh_decisions(), ExitStack() as stack:
+                captured = Captured(stack, graph, operands, incoming.tangents)
+                made = self._local(captured.joint_graph(), piece, incoming)
+        except NotErased:
+            raise
+        except Exception as error:  # of torch's compiler: the program may be right all the same
+            raise NotErased(f"{type(error).__name__}: {first_line(error)}") from error
+        self.pieces.append(piece)
+        return made
+
+    def _local(self, joint: JointGraph, piece: Piece, incoming: Incoming) -> _Run:
+        piece.takes(joint)
+        if not joint.tangents:
+            whole = self._clean(joint.graph, joint)
+            return forward_alone(self._function(whole, piece), joint)
+        ahead, back = (self._clean(graph, joint) for graph in partitioned(joint))
+        again = sums_left_to_autograd(back.graph, incoming.uses)
+        tangents = len(joint.tangents)
+        sharing = sharing_of(ahead.graph, back.graph, len(joint.results), tangents)
+        forward = self._function(ahead, piece)
+        backwards = {frozenset[int](): self._function(back, piece)}
+
+        def backward_without(absent: frozenset[int]) -> Run:
+            if absent not in backwards:
+                partial = without_tangents(back, tangents, absent)
+                backwards[absent] = self._function(partial, None)
+            return backwards[absent]
+
+        return differentiable(forward, backward_without, joint, sharing, incoming, again)
+
+    def _function(self, module: fx.GraphModule, piece: Piece | None) -> Run:
+        """The function of a local graph, which is noted in the piece if there is one."""
+        made = generated(module, "backward") if piece is None else piece.generated(module)
+        return made.run if self._compiler is None else compiled_by(self._compiler, module)
+
+    def _clean(self, module: fx.GraphModule, joint: JointGraph) -> fx.GraphModule:
+        # Ranks meet in DTensor's collectives: where what a plain tensor is may differ by rank, one
+        # of them may run on DTensors while another does not.
+        differ = any(border is not None and border.spec is None for border in joint.operands)
+        passes = [name for name in self._passes if not (differ and name == "collectives")]
+        with fake_mode_of(module.graph):
+            cleaned(module.graph, passes)
+        return module
+
+
+@contextmanager
+def _fresh_decisions() -> Iterator[None]:
+    """No decision of before is met in the block, nor one of the block after it: that of a sharded
+    embedding holds the mask of its last operand, which may be of another fake mode, or be one."""
+    _torch.forget_decisions()
+    try:
+        yield
+    finally:
+        _torch.forget_decisions()
+
+
+def backend(graph: fx.GraphModule, example: Sequence[Any]) -> _Run:
+    """``torch.compile(..., backend="shardprop")``: like `erase`, for each graph that torch.compile
+    finds; one that cannot be erased runs on DTensors."""
+    try:
+        run = Backend()(graph, example)
+    except NotErased:
+        return graph
+    shapes = _global_shapes(example)
+
+    def erased(*operands: Any) -> Any:
+        # torch.compile's guards do not look at them, and a shard may be that of several.
+        if _global_shapes(operands) != shapes:
+            return graph(*operands)
+        try:
+            return run(*operands)
+        except NotErased:
+            return graph(*operands)
+
+    return erased
+
+
+def _global_shapes(operands: Sequence[Any]) -> list[Any]:
+    return [each.shape for each in operands if isinstance(each, _torch.DTensor)]
