@@ -14,7 +14,8 @@ PROCESSES = 4
 
 def pytest_addoption(parser: Any) -> None:
     # Known only when pytest is started on this folder; elsewhere the sample is run.
-    parser.getgroup("programs").addoption("--all-optimal", action="store_true")
+    for option in ("--all-optimal", "--all-erased"):
+        parser.getgroup("programs").addoption(option, action="store_true")
 
 
 @pytest.fixture(scope="package")

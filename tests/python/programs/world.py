@@ -71,6 +71,14 @@ def _copy(tensor: Tensor | None) -> Tensor | None:
     )
 
 
+STEPS_MORE = 0
+"""How many more each training takes than it says; a comparison may change it."""
+
+
+def prepared(model: nn.Module) -> None:
+    """Called with each model before it is run: a comparison may change it here."""
+
+
 def train(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
@@ -80,6 +88,8 @@ def train(
     max_norm: float | None = None,
 ) -> Results:
     """Train: losses, the gradients of every step, gradient norms, and the parameters at the end."""
+    steps += STEPS_MORE
+    prepared(model)
     results: dict[str, object] = {}
     for step in range(steps):
         optimizer.zero_grad()
