@@ -93,7 +93,8 @@ def erase(
             (``"inductor"``), which may compute in another order. None: generated Python.
 
     Raises:
-        ShardpropError: an unknown pass or compiler, or something that cannot be called.
+        ShardpropError: an unknown pass or compiler, or something that cannot be called; when it is
+            called, a program that cannot be captured whole under `fullgraph`.
     """
     known = (*PASSES, *ROUNDING_PASSES)
     unknown = [name for name in passes if name not in known]
@@ -150,7 +151,10 @@ class _Whole:
                 reason = str(passed)
             except NOT_CAPTURED as error:
                 if self._how.fullgraph:
-                    raise
+                    raise ShardpropError(
+                        "Expected a program that is captured whole (fullgraph=True), got "
+                        f"{Piece.left(self._function, error).head}."
+                    ) from error
                 return self._left(error)(*args, **kwargs)
             except RuntimeError as error:
                 if not is_of_another_trace(error):

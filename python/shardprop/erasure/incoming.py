@@ -36,7 +36,7 @@ class Incoming:
 
     def watch(self, operands: Sequence[Any], results: Sequence[Any]) -> None:
         """Note how these results were made, and their gradients when they come in."""
-        self.uses = uses_of(operands, results)
+        self.uses = self.uses or uses_of(operands, results)
         watched = [
             at
             for at, result in enumerate(results)
