@@ -20,6 +20,7 @@ from .._torch.joint_graphs import (
     fake_mode_of,
     partitioned,
 )
+from ..errors import ShardpropError
 from .absent import without_tangents
 from .contributions import sums_left_to_autograd
 from .generated import Run, generated
@@ -147,17 +148,27 @@ def _fresh_decisions() -> Iterator[None]:
 
 def backend(graph: fx.GraphModule, example: Sequence[Any]) -> _Run:
     """``torch.compile(..., backend="shardprop")``: like `erase`, for each graph that torch.compile
-    finds; one that cannot be erased runs on DTensors."""
+    finds; one that cannot be erased runs on DTensors.
+
+    Raises:
+        ShardpropError: when it is called, operands of other shapes than the graph was found with.
+            torch.compile's guards take a DTensor for one of another shape of which a rank holds
+            the same; `erase` does not.
+    """
+    shapes = _global_shapes(example)
     try:
         run = Backend()(graph, example)
     except NotErased:
-        return graph
-    shapes = _global_shapes(example)
+        run = graph
 
     def erased(*operands: Any) -> Any:
-        # torch.compile's guards do not look at them, and a shard may be that of several.
-        if _global_shapes(operands) != shapes:
-            return graph(*operands)
+        found = _global_shapes(operands)
+        if found != shapes:
+            raise ShardpropError(
+                f"Expected DTensors of shapes {shapes}, got {found}, which torch.compile took for "
+                "the same, for this rank holds the same of them. Use shardprop.erase, which looks "
+                "at whole shapes, or pad."
+            )
         try:
             return run(*operands)
         except NotErased:
@@ -166,5 +177,5 @@ def backend(graph: fx.GraphModule, example: Sequence[Any]) -> _Run:
     return erased
 
 
-def _global_shapes(operands: Sequence[Any]) -> list[Any]:
-    return [each.shape for each in operands if isinstance(each, _torch.DTensor)]
+def _global_shapes(operands: Sequence[Any]) -> list[tuple[int, ...]]:
+    return [tuple(each.shape) for each in operands if isinstance(each, _torch.DTensor)]
