@@ -18,7 +18,10 @@ from torch._dynamo.utils import preserve_rng_state
 from torch._functorch import aot_autograd
 from torch._functorch._aot_autograd import descriptors as _of
 from torch._functorch._aot_autograd.schemas import OutputType, PlainTensorMeta
-from torch._functorch.partitioners import default_partition
+from torch._functorch.partitioners import (
+    default_partition,
+    min_cut_rematerialization_partition,
+)
 from torch._guards import detect_fake_mode
 
 from .mesh import mesh_itself
@@ -306,12 +309,18 @@ def _leave_out(graph: fx.Graph, meshes: Sequence[fx.Node], returned: Sequence[An
         graph.erase_node(node)
 
 
-def partitioned(joint: JointGraph) -> tuple[fx.GraphModule, fx.GraphModule]:
+def partitioned(joint: JointGraph, *, recompute: bool) -> tuple[fx.GraphModule, fx.GraphModule]:
     """Forward and backward: what the forward returns after the results is what the backward takes
-    before the gradients. As in autograd, that is what the backward needs; nothing is computed
-    twice."""
+    before the gradients.
+
+    Args:
+        joint: Both in one.
+        recompute: torch's minimum cut chooses what is kept, and what of cheap calls is made again
+            in the backward. Else, as in autograd, what the backward needs is kept.
+    """
     operands = [node.meta["val"] for node in joint.graph.graph.find_nodes(op="placeholder")]
-    forward, backward = default_partition(
+    cut = min_cut_rematerialization_partition if recompute else default_partition
+    forward, backward = cut(
         joint.graph, operands, num_fwd_outputs=len(joint.results), static_lifetime_input_indices=[]
     )
     # It takes what has effects along into the backward, which would draw or gather again.

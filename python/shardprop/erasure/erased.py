@@ -72,6 +72,7 @@ def erase(
     fullgraph: bool = False,
     passes: Sequence[str] = PASSES,
     compiler: Compiler | str | None = None,
+    recompute: bool = False,
 ) -> Erased[Program]:
     """Run a program of DTensors by local ops and collectives alone.
 
@@ -91,6 +92,8 @@ def erase(
         passes: What cleans the graphs: of `PASSES`, which keep all bits, and `ROUNDING_PASSES`.
         compiler: What makes functions of the local graphs: a backend of ``torch.compile``
             (``"inductor"``), which may compute in another order. None: generated Python.
+        recompute: Keep less for the backward, which makes cheap calls of the forward again: torch's
+            minimum cut chooses. Else, as in autograd, what the backward needs is kept.
 
     Raises:
         ShardpropError: an unknown pass or compiler, or something that cannot be called; when it is
@@ -102,7 +105,7 @@ def erase(
         raise ShardpropError(f"Expected passes among {', '.join(known)}, got {', '.join(unknown)}.")
     if not callable(program):
         raise ShardpropError(f"Expected a module or a function, got {type(program).__name__}.")
-    backend = Backend(passes, compiler)
+    backend = Backend(passes, compiler, recompute=recompute)
     how = _How(backend, fullgraph)
     if isinstance(program, nn.Module):
         how.erase_in_place(program)

@@ -43,6 +43,7 @@ class Backend:
         passes: What is run over the local graphs, by name.
         compiler: What makes functions of them: a backend of ``torch.compile``, or its name. None:
             they are written as Python.
+        recompute: May a backward make cheap calls of the forward again, to keep less?
 
     Raises:
         ShardpropError: torch.compile knows no backend of this name.
@@ -53,12 +54,17 @@ class Backend:
     """
 
     def __init__(
-        self, passes: Sequence[str] = PASSES, compiler: Compiler | str | None = None
+        self,
+        passes: Sequence[str] = PASSES,
+        compiler: Compiler | str | None = None,
+        *,
+        recompute: bool = False,
     ) -> None:
         self._compiler = backend_of(compiler) if isinstance(compiler, str) else compiler
         self.pieces: list[Piece] = []
         self.passed: Counter[str] = Counter()
         self._passes = passes
+        self._recompute = recompute
 
     def __call__(self, graph: fx.GraphModule, example: Sequence[Any]) -> _Run:
         """What runs in the place of a graph; called, it raises `NotErased` before anything has run
@@ -105,7 +111,8 @@ class Backend:
         if not joint.tangents:
             whole = self._clean(joint.graph, joint)
             return forward_alone(self._function(whole, piece), joint)
-        ahead, back = (self._clean(graph, joint) for graph in partitioned(joint))
+        both = partitioned(joint, recompute=self._recompute)
+        ahead, back = (self._clean(graph, joint) for graph in both)
         again = sums_left_to_autograd(back.graph, incoming.uses)
         tangents = len(joint.tangents)
         sharing = sharing_of(ahead.graph, back.graph, len(joint.results), tangents)

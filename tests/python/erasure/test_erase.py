@@ -306,6 +306,28 @@ def test_each_pass_can_be_left_out(mesh_of: MeshOf) -> None:
         assert seen(model(x)) == expected
 
 
+@pytest.mark.filterwarnings("ignore:DTensor random operators")
+def test_less_is_kept_where_calls_are_made_again(mesh_of: MeshOf) -> None:
+    operands: list[Tensor] = [spread(mesh_of(4), (8, 8), S(0))]
+
+    def program(x: Any) -> Any:
+        return F.dropout((x * 2).sin() * (x + 1).cos(), 0.5).exp()
+
+    def drawn(program: Program) -> Any:
+        torch.manual_seed(0)
+        return with_gradients(program, operands), torch.rand(1).item()
+
+    expected = drawn(program)
+    kept = []
+    for recompute in (False, True):
+        erased = erase(program, fullgraph=True, recompute=recompute)
+        for _ in range(3):
+            assert drawn(erased) == expected
+        (piece,) = erased.pieces
+        kept.append(piece.code[0].splitlines()[-1].count(","))
+    assert kept[1] < kept[0]
+
+
 def test_sums_over_ranks_are_made_at_once_where_rounding_may_differ(mesh_of: MeshOf) -> None:
     mesh = mesh_of(4)
     model, alone = block(mesh), block(mesh)
