@@ -144,6 +144,8 @@ class _Whole:
         self._tries_left = _TRIES
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._run is self._function:
+            return self._function(*args, **kwargs)
         reason = _passes_over()
         if not self._forwards.are_as_before():
             self._begin_anew()

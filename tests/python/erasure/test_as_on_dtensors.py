@@ -225,3 +225,19 @@ def test_several_threads(mesh_of: MeshOf) -> None:
     for thread in threads:
         thread.join()
     assert found == [[each] * 5 for each in expected]
+
+
+def test_an_error_of_a_function_that_is_left_is_its_own(mesh_of: MeshOf) -> None:
+    x = spread(mesh_of(4), (8, 8), S(0))
+    calls: list[int] = []
+
+    def program(x: Any) -> Any:
+        torch._dynamo.graph_break()
+        calls.append(1)
+        raise torch._dynamo.exc.Unsupported("of the program")
+
+    erased = erase(program)
+    for _ in range(2):
+        with pytest.raises(torch._dynamo.exc.Unsupported, match="of the program"):
+            erased(x)
+    assert len(calls) == 2
