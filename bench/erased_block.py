@@ -111,26 +111,24 @@ class ByHand(Block):
             piece: Tensor = _collective.wait_tensor.default(made)
             return piece.transpose(0, 1)
 
-        class Gather(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx: Any, x: Tensor) -> Tensor:
-                return gather(x)
+        self.gathered = _with_backward(gather, scatter)  # type: ignore[assignment]
+        self.scattered = _with_backward(scatter, gather)  # type: ignore[assignment]
 
-            @staticmethod
-            def backward(ctx: Any, gradient: Tensor) -> Tensor:
-                return scatter(gradient)
 
-        class Scatter(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx: Any, x: Tensor) -> Tensor:
-                return scatter(x)
+def _with_backward(
+    ahead: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]
+) -> Callable[[Tensor], Tensor]:
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return ahead(x)
 
-            @staticmethod
-            def backward(ctx: Any, gradient: Tensor) -> Tensor:
-                return gather(gradient)
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Tensor:
+            return back(gradient)
 
-        self.gathered = Gather.apply  # type: ignore[method-assign]
-        self.scattered = Scatter.apply  # type: ignore[method-assign]
+    apply: Callable[[Tensor], Tensor] = Both.apply
+    return apply
 
 
 def main() -> None:

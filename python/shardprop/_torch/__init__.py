@@ -9,6 +9,10 @@ from . import core_setup  # runs once: the core must know torch's types before a
 from .cache_keys import settle_cache_key
 from .caches import bound_decisions, clear_torch_caches, decision_cache_stats
 from .collectives import (
+    ALL_GATHER_OP,
+    ALL_REDUCE_OP,
+    REDUCE_SCATTER_OP,
+    WAIT_OP,
     all_gather_single,
     all_reduce,
     all_to_all,
@@ -79,12 +83,7 @@ from .from_local import (
     uninstall_from_local,
     wrapped_local,
 )
-from .generations import (
-    before_clearing,
-    forget_decisions,
-    forget_own_decisions,
-    is_in_op,
-)
+from .generations import before_clearing, forget_decisions, forget_own_decisions, is_in_op
 from .handlers import (
     ARGMAX_MOVES_NOTHING,
     HANDLED_BY_US,

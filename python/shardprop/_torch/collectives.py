@@ -22,6 +22,12 @@ all_gather_single = _collectives.all_gather_single
 reduce_scatter_single = _collectives.reduce_scatter_single
 all_reduce = _collectives.all_reduce
 all_to_all_single = _collectives.all_to_all_single
+# As graphs call them.
+_functional = torch.ops._c10d_functional
+ALL_GATHER_OP = _functional.all_gather_into_tensor.default
+ALL_REDUCE_OP = _functional.all_reduce.default
+REDUCE_SCATTER_OP = _functional.reduce_scatter_tensor.default
+WAIT_OP = _functional.wait_tensor.default
 # torch has layers of Python above its collectives, for gradients; local tensors have none there.
 below_autograd = torch._C._AutoDispatchBelowAutograd
 shard_dim_alltoall: Callable[..., torch.Tensor] = _collective_utils.shard_dim_alltoall
@@ -39,7 +45,7 @@ def begins_collective(op: object) -> bool:
 
 def waits_for_collective(op: object) -> bool:
     """Is it the wait for a result?"""
-    return op is torch.ops._c10d_functional.wait_tensor.default
+    return op is WAIT_OP
 
 
 def gather(

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 from ..errors import ShardpropError
 from ..support.cache import BoundedMap
 from .compiled_guards import as_on_dtensors, specs_by_identity
-from .joint_graphs import NotErased, capturing, without_grad_warnings
+from .joint_graphs import CAPTURING, NotErased, without_grad_warnings
 
 __all__ = [
     "LIMIT_REACHED",
@@ -77,7 +77,7 @@ class _CompileFrame:
         # Hooks of modules are looked at, those that are added later too. What it notes of
         # parameters while it compiles is let go of, or `Module.to` could not exchange them.
         with (
-            capturing(),
+            CAPTURING,
             without_grad_warnings(),
             specs_by_identity(),
             as_on_dtensors(),

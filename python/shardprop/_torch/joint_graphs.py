@@ -24,17 +24,18 @@ from torch._functorch.partitioners import (
 )
 from torch._guards import detect_fake_mode
 
+from .graph_calls import has_plain_sizes
 from .mesh import mesh_itself
 from .op_outputs import wrapped
 from .types import DTensor, DTensorSpec
 
 __all__ = [
+    "CAPTURING",
     "Border",
     "Captured",
     "JointGraph",
     "NotErased",
     "Tangent",
-    "capturing",
     "fake_mode_of",
     "partitioned",
     "without_grad_warnings",
@@ -42,7 +43,9 @@ __all__ = [
 
 _AS_MADE = (OutputType.non_alias, OutputType.unsafe_view_alias)
 _MESH = "device_mesh"
-_CAPTURING = threading.RLock()
+CAPTURING = threading.RLock()
+"""Held by the thread that captures: what is put in the place of torch's functions, while it follows
+a program, is there for all threads."""
 
 
 class NotErased(Exception):
@@ -103,9 +106,10 @@ class JointGraph(NamedTuple):
 
     Attributes:
         graph: Takes operands (named ``primals``), then gradients of those results that have one
-            (``tangents``); returns results, then for each operand its gradient or None. Without a
-            gradient anywhere it has neither of the latter.
+            (``tangents``); returns what is written into operands, then results, then for each
+            operand its gradient or None. Without a gradient anywhere it has neither of the latter.
         operands: Of the program, in its order; None for a mesh.
+        written: Those into which it writes, by place.
         results: Likewise.
         tangents: The gradients that come in.
         gradients: Those that go out, for each operand; None where there is none.
@@ -113,6 +117,7 @@ class JointGraph(NamedTuple):
 
     graph: fx.GraphModule
     operands: Sequence[Border | None]
+    written: Sequence[int]
     results: Sequence[Border]
     tangents: Sequence[Border]
     gradients: Sequence[Border | None]
@@ -146,25 +151,28 @@ class Captured:
         """The graph without what stands for meshes.
 
         Raises:
-            NotErased: it writes into operands, returns views, draws random numbers by rank, or
-                gradients do not come in as they were said to.
+            NotErased: it writes into operands that have a gradient, returns views, draws random
+                numbers by rank, or gradients do not come in as they were said to.
         """
         state, capture = self._made._aot_state, self._made._aot_graph_capture
         facts = state.fw_metadata
         _check(facts, capture.wrappers)
         graph = capture.graph_module
         operands, tangents, meshes = _inputs(graph.graph)
-        results, gradients = _outputs(graph.graph, len(facts.input_info))
+        values, results, gradients = _outputs(graph.graph, len(facts.input_info))
         of_subclasses = capture.maybe_subclass_meta
         metas = getattr(of_subclasses, "grad_input_metas", None) or [None] * len(gradients)
         inputs = zip(facts.subclass_inp_meta, operands, facts.input_info, strict=True)
-        outputs = zip(facts.subclass_fw_graph_out_meta, results, facts.output_info, strict=True)
+        written = [*facts.mutated_inp_runtime_indices]
+        of_results = facts.subclass_fw_graph_out_meta[len(written) :]
+        outputs = zip(of_results, results, facts.output_info, strict=True)
         made = JointGraph(
             graph,
             [
                 None if node is None else _border(meta, node, info.requires_grad)
                 for meta, node, info in inputs
             ],
+            written,
             [_border(meta, node, info.requires_grad_for_backward) for meta, node, info in outputs],
             [
                 _border(meta, node, True)
@@ -177,15 +185,16 @@ class Captured:
         )
         _check_tangents(made.tangents, self._tangents)
         _check_random(made)
-        _leave_out(graph.graph, meshes, [*results, *(gradients if tangents else ())])
+        _leave_out(graph.graph, meshes, [*values, *results, *(gradients if tangents else ())])
         return made
 
 
 def _check(facts: Any, wrappers: Sequence[Any]) -> None:
     if any(info.output_type not in _AS_MADE for info in facts.output_info):
         raise NotErased("it returns an operand, or a view of one or of another result")
-    if any(info.mutates_data or info.mutates_metadata for info in facts.input_info):
-        raise NotErased("it writes into an operand")
+    written = [info for info in facts.input_info if info.mutates_data or info.mutates_metadata]
+    if any(info.requires_grad or info.mutates_metadata for info in written):
+        raise NotErased("it writes into an operand that has a gradient")
     if not all(issubclass(info.raw_type, torch.Tensor) for info in facts.output_info):
         raise NotErased("it returns something else than tensors")
     if facts.num_intermediate_bases or any(each.needs_post_compile for each in wrappers):
@@ -263,7 +272,7 @@ def _inputs(
     for node in graph.find_nodes(op="placeholder"):
         is_of, value = node.meta.get("desc"), node.meta.get("val")
         base = is_of.base if isinstance(is_of, _of.SubclassGetAttrAOTInput) else is_of
-        if isinstance(value, torch.SymInt | torch.SymFloat | int | float) or _has_symbols(value):
+        if isinstance(value, int | float) or not has_plain_sizes(value):
             raise NotErased("its sizes vary")
         if isinstance(value, torch.Tensor):
             (tangents if isinstance(base, _of.TangentAOTInput) else operands).append(node)
@@ -276,14 +285,11 @@ def _inputs(
     return operands, tangents, meshes
 
 
-def _has_symbols(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and not all(
-        type(size) is int for size in (*value.shape, *value.stride())
-    )
-
-
-def _outputs(graph: fx.Graph, operands: int) -> tuple[list[Any], list[fx.Node | None]]:
-    """The results, and for each operand its gradient."""
+def _outputs(
+    graph: fx.Graph, operands: int
+) -> tuple[list[fx.Node], list[Any], list[fx.Node | None]]:
+    """What is written into operands, the results, and for each operand its gradient."""
+    values: list[fx.Node] = []
     results: list[Any] = []
     gradients: list[fx.Node | None] = [None] * operands
     output = graph.output_node()
@@ -294,11 +300,13 @@ def _outputs(graph: fx.Graph, operands: int) -> tuple[list[Any], list[fx.Node | 
             continue
         if isinstance(base, _of.PlainAOTOutput):
             results.append(node)
+        elif isinstance(base, _of.InputMutationAOTOutput):
+            values.append(node)
         elif isinstance(base, _of.GradAOTOutput) and isinstance(base.grad_of, _of.PlainAOTInput):
             gradients[base.grad_of.idx] = node
         elif node is not None:
             raise NotErased(f"it returns a {type(base).__name__}")
-    return results, gradients
+    return values, results, gradients
 
 
 def _leave_out(graph: fx.Graph, meshes: Sequence[fx.Node], returned: Sequence[Any]) -> None:
@@ -310,8 +318,8 @@ def _leave_out(graph: fx.Graph, meshes: Sequence[fx.Node], returned: Sequence[An
 
 
 def partitioned(joint: JointGraph, *, recompute: bool) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """Forward and backward: what the forward returns after the results is what the backward takes
-    before the gradients.
+    """Forward and backward: what the forward returns after what is written and the results is what
+    the backward takes before the gradients.
 
     Args:
         joint: Both in one.
@@ -321,21 +329,16 @@ def partitioned(joint: JointGraph, *, recompute: bool) -> tuple[fx.GraphModule, 
     operands = [node.meta["val"] for node in joint.graph.graph.find_nodes(op="placeholder")]
     cut = min_cut_rematerialization_partition if recompute else default_partition
     forward, backward = cut(
-        joint.graph, operands, num_fwd_outputs=len(joint.results), static_lifetime_input_indices=[]
+        joint.graph,
+        operands,
+        num_fwd_outputs=len(joint.written) + len(joint.results),
+        static_lifetime_input_indices=[],
     )
     # It takes what has effects along into the backward, which would draw or gather again.
     for node in reversed(backward.graph.nodes):
         if not node.users and node.op == "call_function":
             backward.graph.erase_node(node)
     return forward, backward
-
-
-@contextmanager
-def capturing() -> Iterator[None]:
-    """One thread at a time is in such a block: what is put in the place of torch's functions, while
-    it follows a program, is there for all threads."""
-    with _CAPTURING:
-        yield
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from .._torch.joint_graphs import Border, JointGraph
 from ..errors import ShardpropError
 from .incoming import Incoming
 from .sharing import Sharing
+from .written import writing
 
 __all__ = ["differentiable", "forward_alone"]
 
@@ -35,15 +36,19 @@ def forward_alone(forward: _Local, joint: JointGraph) -> _Run:
     """The program without gradients.
 
     Args:
-        forward: Of what a rank holds of the operands, what it holds of the results.
+        forward: Of what a rank holds of the operands, what it is to hold of those that are written
+            into, and what of the results.
         joint: What the program takes and returns.
     """
     held, wrapped = _held(joint.operands), _wrapped(joint.results)
+    write, first = writing(joint.written), len(joint.written)
 
     def run(*operands: Any) -> tuple[Any, ...]:
-        with torch.no_grad(), _torch.without_autocast(), _torch.below_autograd():
-            made = forward(held(operands))
-        return wrapped(made)
+        with torch.no_grad():
+            with _torch.without_autocast(), _torch.below_autograd():
+                made = forward(held(operands))
+            write(operands, made[:first])
+        return wrapped(made[first:])
 
     return run
 
@@ -59,8 +64,8 @@ def differentiable(
     """The program as one autograd function.
 
     Args:
-        forward: Of what a rank holds of the operands, what it holds of the results, and what the
-            backward needs.
+        forward: Of what a rank holds of the operands, what it is to hold of those that are written
+            into, what of the results, and what the backward needs.
         backward_without: By those gradients of results that there are not, a function of what the
             backward needs and of what a rank holds of the others (anything for these), to what it
             holds of the gradients of operands.
@@ -73,27 +78,30 @@ def differentiable(
     gradients = [*joint.gradients, *(joint.gradients[at] for at in again)]
     held, wrapped = _held(joint.operands), _wrapped(joint.results)
     hand_on = _handed_on(gradients, joint.tangents, sharing)
-    count, taken = len(joint.results), len(joint.operands)
+    write, first = writing(joint.written), len(joint.written)
+    last, taken = first + len(joint.results), len(joint.operands)
     without = [at for at, result in enumerate(joint.results) if not result.has_gradient]
     places = [at for at, result in enumerate(joint.results) if result.has_gradient]
     wanted = [*zip(places, joint.tangents, strict=True)]
     tensors = [at for at, border in enumerate(joint.operands) if border is not None]
-    watched = [tensors[at] for at in sharing.operands]
+    returned = [("operand", at) for at in joint.written]
+    returned += [("result", at) for at in range(len(joint.results))]
+    watched = [("operand", tensors[at]) for at in sharing.operands]
+    watched += [returned[at] for at in sharing.results]
 
     class Erased(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *operands: Any) -> tuple[Any, ...]:
             with _torch.without_autocast(), _torch.below_autograd():
                 made = forward(held(operands[:taken]))
-            ctx.save_for_backward(*made[count:])
+            write(operands, made[:first])
+            ctx.save_for_backward(*made[last:])
             ctx.set_materialize_grads(False)
-            results = wrapped(made[:count])
+            results = wrapped(made[first:last])
             ctx.mark_non_differentiable(*[results[at] for at in without])
             # What is kept is local, and DTensor counts what is written into the whole.
-            ctx.watched = [
-                *(("operand", at, *_seen(operands[at])) for at in watched),
-                *(("result", at, *_seen(results[at])) for at in sharing.results),
-            ]
+            seen = {"operand": operands, "result": results}
+            ctx.watched = [(kind, at, *_seen(seen[kind][at])) for kind, at in watched]
             return results
 
         @staticmethod

@@ -10,7 +10,7 @@ from torch import fx
 
 from .._torch.graph_calls import may_be_a_view
 
-__all__ = ["Sharing", "sharing_of"]
+__all__ = ["Sharing", "memory_of", "shares", "sharing_of"]
 
 
 class Sharing(NamedTuple):
@@ -35,13 +35,14 @@ def sharing_of(forward: fx.Graph, backward: fx.Graph, results: int, tangents: in
     """How the two graphs of a program share memory.
 
     Args:
-        forward: Returns so many `results`, then what it keeps.
+        forward: Returns so many `results`, what is written into operands among them, then what it
+            keeps.
         backward: Takes what was kept, then so many `tangents`; returns gradients.
         results: See `forward`.
         tangents: See `backward`.
     """
     returned: Any = forward.output_node().args[0]
-    kept = {_root(node) for node in returned[results:]}
+    kept = {memory_of(node) for node in returned[results:]}
     operands = forward.find_nodes(op="placeholder")
     taken = backward.find_nodes(op="placeholder")
     first = len(taken) - tangents
@@ -58,25 +59,26 @@ def sharing_of(forward: fx.Graph, backward: fx.Graph, results: int, tangents: in
     }
     return Sharing(
         [at for at, node in enumerate(operands) if node in kept],
-        [at for at, node in enumerate(returned[:results]) if _root(node) in kept],
+        [at for at, node in enumerate(returned[:results]) if node and memory_of(node) in kept],
         as_tangent,
         as_gradient,
         frozenset(
             at
             for at, node in enumerate(gradients)
-            if node is not None and _root(node) in taken[:first]
+            if node is not None and memory_of(node) in taken[:first]
         ),
     )
 
 
-def _root(node: fx.Node) -> fx.Node:
-    """The value whose memory a node's may be."""
-    while node.op == "call_function" and node.all_input_nodes and _shares(node):
+def memory_of(node: fx.Node) -> fx.Node:
+    """The value whose memory a node's may be: itself, or what it may be a view of."""
+    while node.op == "call_function" and node.all_input_nodes and shares(node):
         node = node.all_input_nodes[0]
     return node
 
 
-def _shares(node: fx.Node) -> bool:
+def shares(node: fx.Node) -> bool:
+    """May what a call makes share the memory of its first operand?"""
     if node.target is operator.getitem:
         (source,) = node.all_input_nodes
         return source.op == "call_function" and may_be_a_view(source)

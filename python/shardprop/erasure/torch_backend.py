@@ -13,10 +13,10 @@ from .. import _torch
 from .._torch.compiled_frames import Compiler, backend_of, compiled_by
 from .._torch.graph_calls import functions_in_functions, has_plain_sizes
 from .._torch.joint_graphs import (
+    CAPTURING,
     Captured,
     JointGraph,
     NotErased,
-    capturing,
     fake_mode_of,
     partitioned,
 )
@@ -30,6 +30,7 @@ from .pieces import Piece, first_line, piece_of
 from .program import Program
 from .runtime import differentiable, forward_alone
 from .sharing import sharing_of
+from .written import shares_what_is_written, values_apart
 
 __all__ = ["Backend", "backend"]
 
@@ -96,26 +97,41 @@ class Backend:
             raise NotErased(incoming.refusal)
         piece = piece_of(graph)
         try:
-            with capturing(), _fresh_decisions(), ExitStack() as stack:
+            with CAPTURING, _fresh_decisions(), ExitStack() as stack:
                 captured = Captured(stack, graph, operands, incoming.tangents)
-                made = self._local(captured.joint_graph(), piece, incoming)
+                joint = captured.joint_graph()
+                made = self._local(joint, piece, incoming)
         except NotErased:
             raise
         except Exception as error:  # of torch's compiler: the program may be right all the same
             raise NotErased(f"{type(error).__name__}: {first_line(error)}") from error
         self.pieces.append(piece)
-        return made
+        return self._unless_shared(made, graph, joint.written) if joint.written else made
+
+    def _unless_shared(self, made: _Run, graph: fx.GraphModule, written: Sequence[int]) -> _Run:
+        """The local graphs were followed for operands each of which has memory of its own."""
+
+        def run(*operands: Any) -> Any:
+            if shares_what_is_written(operands, written):
+                self.passed["it writes into an operand that shares memory with another"] += 1
+                return graph(*operands)
+            return made(*operands)
+
+        return run
 
     def _local(self, joint: JointGraph, piece: Piece, incoming: Incoming) -> _Run:
         piece.takes(joint)
+        written, results = _places_of_tensors(joint, joint.written), len(joint.results)
         if not joint.tangents:
             whole = self._clean(joint.graph, joint)
+            values_apart(whole.graph, written, results)
             return forward_alone(self._function(whole, piece), joint)
         both = partitioned(joint, recompute=self._recompute)
         ahead, back = (self._clean(graph, joint) for graph in both)
         again = sums_left_to_autograd(back.graph, incoming.uses)
+        values_apart(ahead.graph, written, results)
         tangents = len(joint.tangents)
-        sharing = sharing_of(ahead.graph, back.graph, len(joint.results), tangents)
+        sharing = sharing_of(ahead.graph, back.graph, len(written) + results, tangents)
         forward = self._function(ahead, piece)
         backwards = {frozenset[int](): self._function(back, piece)}
 
@@ -140,6 +156,12 @@ class Backend:
         with fake_mode_of(module.graph):
             cleaned(module.graph, passes)
         return module
+
+
+def _places_of_tensors(joint: JointGraph, places: Sequence[int]) -> list[int]:
+    """Of operands, where meshes are left out."""
+    tensors = [at for at, border in enumerate(joint.operands) if border is not None]
+    return [*map(tensors.index, places)]
 
 
 @contextmanager

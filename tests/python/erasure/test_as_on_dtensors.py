@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
-import shardprop
 from shardprop.erasure import Erased, erase
 
 from ..specs import P, R, S
@@ -26,12 +25,7 @@ Program = Callable[..., Any]
 CALLS = 4
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    torch._dynamo.reset()
-    with shardprop.enabled():
-        yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("enabled")
 
 
 def is_alike(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -24,14 +24,6 @@ CHANGES_OF_A_SEED = 15
 CALLS_OF_A_CHANGE = 4
 """Sizes that are new are passed over, the next call looks how gradients come in, the third makes
 the graphs, and the fourth runs what is there."""
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    shardprop.disable()
-    torch._dynamo.reset()
 
 
 class World:

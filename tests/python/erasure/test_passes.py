@@ -137,6 +137,66 @@ def test_collectives_stay_in_their_order() -> None:
     assert begun == [first, second]
 
 
+def bucketed(function: Callable[..., Any], *operands: torch.Tensor) -> list[tuple[str, int]]:
+    """The collectives that are left, and how many elements they take."""
+    module = clean(traced(function, *operands), "buckets")
+    return [
+        (node.target.__name__.partition(".")[0], node.args[0].meta["val"].numel())
+        for node in module.graph.nodes
+        if node.target in (collective.all_reduce.default, collective.all_gather_into_tensor.default)
+    ]
+
+
+def reduced(x: torch.Tensor, op: str = "sum", group: str = "0") -> torch.Tensor:
+    made: torch.Tensor = collective.wait_tensor(collective.all_reduce(x, op, group))
+    return made
+
+
+def gathered(x: torch.Tensor) -> torch.Tensor:
+    made: torch.Tensor = collective.wait_tensor(collective.all_gather_into_tensor(x, 4, "0"))
+    return made
+
+
+def test_small_collectives_are_made_one() -> None:
+    def at_the_first(x: torch.Tensor) -> list[torch.Tensor]:
+        first = reduced(x).sin()
+        return [first, reduced(x.t().cos()), reduced(x * 2) + first]
+
+    def at_the_last(x: torch.Tensor) -> list[torch.Tensor]:
+        first, drawn = reduced(x), torch.rand_like(x)  # which is not brought before
+        second = reduced(drawn)
+        return [first + 1, second + first]
+
+    x = torch.randn(4, 4)
+    assert bucketed(at_the_first, x) == [("all_reduce", 48)]
+    assert bucketed(at_the_last, x) == [("all_reduce", 32)]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: reduced(reduced(x).sin()),
+        lambda x: [reduced(x), reduced(x * 2, "max")],
+        lambda x: [reduced(x), reduced(x * 2, "sum", "1")],
+        lambda x: [reduced(x), reduced(x.double())],
+        lambda x: [reduced(x), gathered(x)],
+        lambda x: [reduced(x), reduced(x.repeat(256, 256))],
+        lambda x: [reduced(x).sin() + 1, reduced(torch.rand_like(x) + 1)],
+    ],
+)
+def test_collectives_that_differ_or_are_large_stay(function: Callable[..., Any]) -> None:
+    assert len(bucketed(function, torch.randn(4, 4))) == 2
+
+
+def test_a_bucket_is_no_larger_than_it_may_be() -> None:
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        return [gathered(x * number) for number in range(9)]
+
+    # 256 KiB each, of what is gathered, and four of them in one.
+    taken = [size for _, size in bucketed(function, torch.randn(128, 128))]
+    assert taken == [4 * 128 * 128, 4 * 128 * 128, 128 * 128]
+
+
 OPS: list[Callable[[torch.Tensor], torch.Tensor]] = [
     lambda x: x.t(),
     lambda x: x.clone(),

@@ -14,7 +14,7 @@ from torch.distributed import distributed_c10d
 
 import shardprop
 from shardprop.cli.decisions import clear_every_cache
-from shardprop.erasure import Erased
+from shardprop.erasure import PASSES, Erased
 
 from ..quiet import quiet
 from . import world
@@ -55,10 +55,10 @@ class ErasedReport:
         return f"{whole} parts erased, left: {self.left}, collectives {self.collectives}"
 
 
-def compare_erased(program: Program) -> ErasedReport:
+def compare_erased(program: Program, passes: Sequence[str] = PASSES) -> ErasedReport:
     """Run the program twice from the same state, first on DTensors by torch alone."""
-    alone, finite, before, _ = _run(program, erases=False)
-    ours, finite_too, after, found = _run(program, erases=True)
+    alone, finite, before, _ = _run(program, None)
+    ours, finite_too, after, found = _run(program, passes)
     (erased,) = found
     return ErasedReport(
         differences=tuple(differing(alone, ours, "results")),
@@ -69,20 +69,23 @@ def compare_erased(program: Program) -> ErasedReport:
     )
 
 
-def _run(program: Program, *, erases: bool) -> tuple[object, bool, int, list[Erased[Any]]]:
-    """What the program found, and how many collectives it took part in."""
+def _run(
+    program: Program, passes: Sequence[str] | None
+) -> tuple[object, bool, int, list[Erased[Any]]]:
+    """What the program found, and how many collectives it took part in; erased with these passes,
+    or not at all."""
     found: list[Erased[Any]] = []
 
     def prepared(model: nn.Module) -> None:
-        if erases:
-            found.append(shardprop.erase(model))
+        if passes is not None:
+            found.append(shardprop.erase(model, passes=passes))
 
     clear_every_cache()
     torch._dynamo.reset()
     torch.manual_seed(0)
     with (
         quiet(),
-        shardprop.enabled() if erases else nullcontext(),
+        nullcontext() if passes is None else shardprop.enabled(),
         mock.patch.object(world, "prepared", prepared),
         mock.patch.object(world, "STEPS_MORE", STEPS_MORE),
     ):

@@ -10,14 +10,20 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import Replicate, Shard
+
+from shardprop.erasure import PASSES
 
 from ..erasure.block import block
 from ..erasure.block import tokens as activations
 from . import test_fsdp, test_moe, test_sequence_parallel, test_tensor_parallel, test_vision
-from .erased import check_erased, compare_erased
+from .erased import STEPS_MORE, check_erased, compare_erased
 from .outcome import Results
 from .pool import Pool
-from .world import mesh_of, train
+from .world import mesh_of, seeded, spread, train
 
 pytestmark = pytest.mark.slow
 
@@ -81,10 +87,8 @@ PROGRAMS = {
 
 # The others run with ``--all-erased`` (pytest started on this folder).
 SAMPLE = (
-    "uneven vocabulary",
     "HSDP",
     "grouped experts",
-    "dispatched tokens",
     "sequence",
     "empty shards",
     "vision",
@@ -95,6 +99,49 @@ def pytest_generate_tests(metafunc: Any) -> None:
     if "name" in metafunc.fixturenames:
         every = metafunc.config.getoption("--all-erased", default=False)
         metafunc.parametrize("name", PROGRAMS if every else SAMPLE)
+
+
+class Gathered(nn.Module):
+    """Layers whose parameters are gathered when they are used, and their gradients scattered."""
+
+    def __init__(self, mesh: DeviceMesh) -> None:
+        super().__init__()
+        self.up, self.norm, self.down = nn.Linear(8, 16), nn.LayerNorm(16), nn.Linear(16, 8)
+        self.scale = nn.Parameter(torch.ones(16))
+        for module in self.modules():
+            for name, weight in list(module.named_parameters(recurse=False)):
+                placement = Replicate() if module is self else Shard(0)
+                module.register_parameter(name, nn.Parameter(spread(weight, mesh, placement)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.linear(x, *whole(self.up)).relu() * self.scale
+        weight, bias = whole(self.norm)
+        x = F.layer_norm(x, (16,), weight, bias)
+        return F.linear(x, *whole(self.down))
+
+
+def whole(module: nn.Module) -> list[torch.Tensor]:
+    parameters: list[Any] = [*module.parameters()]
+    return [each.redistribute(placements=[Replicate()]) for each in parameters]
+
+
+def run_gathered() -> Results:
+    mesh = mesh_of((4,), ("dp",))
+    model = Gathered(mesh)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def loss(step: int) -> torch.Tensor:
+        return model(spread(seeded(8, 8, seed=step), mesh, Shard(0))).square().sum()
+
+    return train(model, optimizer, loss)
+
+
+def test_small_collectives_are_made_one(gloo: Pool) -> None:
+    """gloo's processes add in the same order, however many elements there are."""
+    reports = gloo.run(run_gathered, partial(compare_erased, passes=(*PASSES, "buckets")))
+    check_erased(reports)
+    before, after = reports[0].collectives
+    assert before - after == (1 + STEPS_MORE) * 2 * (6 - 1)
 
 
 def test_program(name: str, gloo: Pool) -> None:

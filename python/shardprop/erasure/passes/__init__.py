@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from torch import fx
 
+from .buckets import small_collectives_at_once
 from .equal_calls import equal_calls_once, equal_collectives_once
 from .needless_copies import without_needless_copies
 from .needless_views import without_needless_views
@@ -28,10 +29,11 @@ _ALL: Mapping[str, _Pass] = {
     "views": without_needless_views,
     "copies": without_needless_copies,
     "sums": pending_sums_at_once,
+    "buckets": small_collectives_at_once,
     "order": collectives_early_waits_late,
 }
-# These add in another order, and so round otherwise.
-ROUNDING_PASSES = ("sums",)
+# These add in another order, or have ranks do so, and so may round otherwise.
+ROUNDING_PASSES = ("sums", "buckets")
 PASSES = tuple(name for name in _ALL if name not in ROUNDING_PASSES)
 
 
