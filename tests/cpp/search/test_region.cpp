@@ -14,17 +14,17 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-using Sizes = std::vector<std::int64_t>;  // of all operands, one after another
+using OperandSizes = std::vector<std::int64_t>;  // of all operands, one after another
 
-Sizes sizes_of(const Problem& problem) {
-  Sizes sizes;
+OperandSizes sizes_of(const Problem& problem) {
+  OperandSizes sizes;
   for (const Operand& operand : problem.operands) {
     sizes.insert(sizes.end(), operand.info.shape.begin(), operand.info.shape.end());
   }
   return sizes;
 }
 
-Problem resized(const Problem& problem, const Sizes& sizes) {
+Problem resized(const Problem& problem, const OperandSizes& sizes) {
   Problem other = problem;
   std::size_t next = 0;
   for (Operand& operand : other.operands) {
@@ -34,7 +34,7 @@ Problem resized(const Problem& problem, const Sizes& sizes) {
 }
 
 // Of the largest operand.
-double most_bytes(const Problem& problem, const Sizes& sizes) {
+double most_bytes(const Problem& problem, const OperandSizes& sizes) {
   std::size_t next = 0;
   double most = 0.0;
   for (const Operand& operand : problem.operands) {
@@ -64,7 +64,7 @@ class Trial {
   Trial(const Problem& problem, Decision decision, Region region)
       : problem_(problem), decision_(std::move(decision)), region_(std::move(region)) {}
 
-  void look_at(const Sizes& sizes) {
+  void look_at(const OperandSizes& sizes) {
     const bool within = region_.contains(sizes);
     const double bytes = most_bytes(problem_, sizes);
     CHECK(!within || bytes <= kMaxRegionBytes);
@@ -100,7 +100,7 @@ class Draws {
 
   // Every size another, or some of them, or one of them in all operands that have it, as a longer
   // sequence would change them.
-  Sizes sizes(Sizes now) {
+  OperandSizes sizes(OperandSizes now) {
     const int kind = pick(0, 2);
     const auto old = now.empty() ? 0 : now[pick(0, static_cast<int>(now.size()) - 1)];
     const auto drawn = size();
@@ -127,11 +127,11 @@ std::vector<std::int64_t> piece_counts(const Mesh& mesh) {
   return counts;
 }
 
-// Sizes of one tensor dim, the others being as they are, at which some strategy costs as much as
-// the chosen one.
+// OperandSizes of one tensor dim, the others being as they are, at which some strategy costs as
+// much as the chosen one.
 std::vector<double> crossings(const Problem& problem, const Rows& chosen, std::size_t at) {
   constexpr std::int64_t kFar = 1 << 20;
-  Sizes near = sizes_of(problem), far = near;
+  OperandSizes near = sizes_of(problem), far = near;
   near[at] = 0;
   far[at] = kFar;
   const Problem at_near = resized(problem, near), at_far = resized(problem, far);
@@ -151,7 +151,7 @@ std::vector<double> crossings(const Problem& problem, const Rows& chosen, std::s
 
 // Both sides of every size of one tensor dim at which the decision could turn.
 void look_at_every_end(const Problem& problem, const Rows& chosen, Trial& trial) {
-  const Sizes now = sizes_of(problem);
+  const OperandSizes now = sizes_of(problem);
   for (std::size_t at = 0; at < now.size(); ++at) {
     std::vector<std::int64_t> ends = piece_counts(problem.mesh);
     for (const double crossing : crossings(problem, chosen, at)) {
@@ -159,7 +159,7 @@ void look_at_every_end(const Problem& problem, const Rows& chosen, Trial& trial)
     }
     std::sort(ends.begin(), ends.end());
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-    Sizes then = now;
+    OperandSizes then = now;
     for (const std::int64_t end : ends) {
       for (std::int64_t size = std::max<std::int64_t>(end - 1, 0); size <= end + 2; ++size) {
         then[at] = size;
@@ -181,8 +181,8 @@ Problem draw_problem(testing::RandomProblem& random, Draws& draws) {
   return draws.pick(0, 1) == 0 ? problem : resized(problem, draws.sizes(sizes_of(problem)));
 }
 
-Sizes flat(std::initializer_list<std::vector<std::int64_t>> shapes) {
-  Sizes sizes;
+OperandSizes flat(std::initializer_list<std::vector<std::int64_t>> shapes) {
+  OperandSizes sizes;
   for (const auto& shape : shapes) sizes.insert(sizes.end(), shape.begin(), shape.end());
   return sizes;
 }
@@ -274,7 +274,7 @@ TEST(where_prices_are_level_rounding_decides_as_in_the_search) {
     const Decision decision = decide(problem);
     Trial trial(problem, decision, region_of(problem, decision).value());
     for (int n = 0; n < 30; ++n) {
-      Sizes sizes = sizes_of(problem);
+      OperandSizes sizes = sizes_of(problem);
       const std::int64_t tokens = 343 + draws.size();
       for (std::size_t at = 0; at < sizes.size(); at += 2) sizes[at] = tokens;
       trial.look_at(sizes);
@@ -322,10 +322,10 @@ TEST(the_same_steps_on_another_mesh_dim_are_another_price) {
 
 TEST(sizes_that_are_not_those_of_the_operands_are_outside) {
   const Region region = region_for(testing::gather_one(64));
-  CHECK(!region.contains(Sizes{64, 1024, 1024}));
-  CHECK(!region.contains(Sizes{}));
-  CHECK(!region.contains(Sizes{-64, 1024, 1024, 1024}));
-  CHECK(!region.contains(Sizes{kMost, kMost, 1024, 1024}));
+  CHECK(!region.contains(OperandSizes{64, 1024, 1024}));
+  CHECK(!region.contains(OperandSizes{}));
+  CHECK(!region.contains(OperandSizes{-64, 1024, 1024, 1024}));
+  CHECK(!region.contains(OperandSizes{kMost, kMost, 1024, 1024}));
   CHECK(region.bytes() > sizeof(Region));
 }
 
@@ -333,7 +333,7 @@ TEST(level_prices_are_compared_as_they_are) {
   // Operands of one size, either of which may be gathered.
   const Region region = region_for(testing::gather_one(1024));
   for (const std::int64_t size : {1, 7, 1000, 4096}) {
-    const Sizes sizes = flat({{size, 1024}, {size, 1024}});
+    const OperandSizes sizes = flat({{size, 1024}, {size, 1024}});
     const Decision then = decide(resized(testing::gather_one(1024), sizes));
     CHECK_EQ(region.contains(sizes), then.rows == decide(testing::gather_one(1024)).rows);
   }
