@@ -1,7 +1,6 @@
 """shardprop: a compiled sharding propagator for PyTorch DTensor."""
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from . import former_paths
@@ -158,6 +157,7 @@ def _drawer() -> "_Drawer":
 _draw_with(_drawer)
 former_paths.find_under_former_paths()
 
-if os.environ.get("SHARDPROP") == "1":
-    # As an attribute, for it to be looked for.
-    sys.modules[__name__].enable()
+if os.environ.get("SHARDPROP", "0") not in ("", "0"):
+    from .environment import follow as _follow
+
+    _follow()

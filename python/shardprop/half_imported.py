@@ -11,7 +11,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-__all__ = ["enable", "is_torch_half_imported"]
+__all__ = ["enable", "is_torch_half_imported", "is_torchs", "modules_being_imported"]
 
 _logger = logging.getLogger("shardprop")
 
@@ -24,9 +24,12 @@ def is_torch_half_imported() -> bool:
     looked_for = _looked_for()
     if all(_is_there(name) and name not in looked_for for name in _NEEDED):
         return False
-    return bool(looked_for) or any(
-        _is_torchs(name) and not _is_there(name) for name in list(sys.modules)
-    )
+    return bool(looked_for) or bool(modules_being_imported())
+
+
+def modules_being_imported() -> set[str]:
+    """The modules of torch whose import has begun, in any thread, and has not ended."""
+    return {name for name in list(sys.modules) if is_torchs(name) and not _is_there(name)}
 
 
 def enable(**settings: Any) -> None:
@@ -59,11 +62,12 @@ def _looked_for() -> set[str]:
     while frame is not None:
         if frame.f_code.co_name == "_find_and_load":  # of importlib
             name = frame.f_locals.get("name")
-            if isinstance(name, str) and _is_torchs(name):
+            if isinstance(name, str) and is_torchs(name):
                 found.add(name)
         frame = frame.f_back
     return found
 
 
-def _is_torchs(name: str) -> bool:
+def is_torchs(name: str) -> bool:
+    """Is it the name of a module of torch?"""
     return name.partition(".")[0] == "torch"

@@ -11,8 +11,8 @@ simulation       `validate`, `discover`: the options of runs on simulated ranks
 ranks            meshes of ranks that are not there, and process groups that stand in for real ones
 local_processes  `calibrate`, `demo`: a real process on this machine for each rank
 decisions        `bench`, `demo`, `doctor`, `audit`: torch's decisions beside shardprop's
-watched_script   `trace`, `audit`: a script that is run while it is recorded
-program          `trace`, `audit`: a script that is run as `python SCRIPT` would be
+watched_script   `trace`, `audit`, `run`: a script and its arguments; a recording while it runs
+program          `trace`, `audit`, `run`: a script that is run as `python SCRIPT` would be
 
 For one command:
 
@@ -44,6 +44,7 @@ from .demo import demo
 from .discover import discover
 from .doctor import doctor
 from .explain import explain
+from .run import run
 from .trace import trace
 from .validate import validate
 
@@ -76,11 +77,12 @@ def _show_version(wanted: bool) -> None:
     help=f"""Compiled sharding propagation for PyTorch DTensor.
 
     New here: `shardprop demo` shows what it does, `shardprop doctor` whether it works here,
-    `shardprop explain` why one op is sharded as it is, `shardprop trace` what a program
-    communicates, and where, `shardprop audit` what torch alone would get wrong in it.
+    `shardprop run` runs a program with it, `shardprop explain` why one op is sharded as it is,
+    `shardprop trace` what a program communicates, and where, `shardprop audit` what torch alone
+    would get wrong in it.
 
-    Every command has examples in its --help, and with --json prints one JSON document on stdout;
-    messages and progress go to stderr.
+    Every command has examples in its --help, and with --json (all but `run`) prints one JSON
+    document on stdout; messages and progress go to stderr.
 
     Exit codes, of every command:
 
@@ -99,10 +101,11 @@ def _options(
 
 
 app.command()(demo)
-# -1 is an argument, and no option.
-app.command(context_settings={"ignore_unknown_options": True})(explain)
 # What stands behind the script is the script's.
 _ends_our_options = {"allow_interspersed_args": False}
+app.command(context_settings=_ends_our_options)(run)
+# -1 is an argument, and no option.
+app.command(context_settings={"ignore_unknown_options": True})(explain)
 app.command(context_settings=_ends_our_options)(trace)
 app.command(context_settings=_ends_our_options)(audit)
 for _command in (bench, validate, discover, coverage, calibrate, doctor):

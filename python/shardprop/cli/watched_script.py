@@ -24,6 +24,7 @@ __all__ = [
     "JsonFile",
     "Script",
     "check",
+    "note_own_options",
     "reports",
     "watched",
     "write_json",
@@ -73,10 +74,10 @@ def check(
             raise ShardpropError(f"{option}: Expected a folder that is there, got {str(file)!r}.")
     if fake_ranks is not None and fake_ranks < 1:
         raise ShardpropError(f"--fake-ranks: Expected at least 1, got {fake_ranks}.")
-    _note_own_options(context, arguments)
+    note_own_options(context, arguments)
 
 
-def _note_own_options(context: typer.Context, arguments: Sequence[str]) -> None:
+def note_own_options(context: typer.Context, arguments: Sequence[str]) -> None:
     """Options of ours that were written behind the script are the script's; was that meant?"""
     known = {name for parameter in context.command.params for name in parameter.opts}
     options = {name for name in known if name.startswith("-")}  # SCRIPT and ARGS have names, too

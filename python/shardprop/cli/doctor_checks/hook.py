@@ -12,6 +12,7 @@ import torch
 from ... import _torch
 from ..._torch import DeviceMesh, DTensor, Replicate, make_spec
 from ...corrections.by_op import CORRECTIONS
+from ...environment import IS_OFF, IS_ON
 from ...propagation import propagator
 from ...propagation.optimal_policy import OptimalPolicy
 from ...propagation.route import is_needless
@@ -27,19 +28,21 @@ _sizes = itertools.count(1_009)
 
 def enabled() -> Iterator[Finding]:
     """Is shardprop on?"""
-    by_environment = os.environ.get("SHARDPROP")
-    if by_environment not in (None, "", "0", "1"):
+    asked = os.environ.get("SHARDPROP", "")
+    if asked not in (*IS_OFF, *IS_ON):
         yield problem(
             "enabled",
-            f"SHARDPROP={by_environment} in the environment, which does nothing",
-            "export SHARDPROP=1 enables shardprop when it is imported",
+            f"SHARDPROP={asked} in the environment, which does nothing",
+            "export SHARDPROP=1 enables shardprop when DTensor is imported",
         )
     elif propagator.is_enabled():
-        how = " (SHARDPROP=1)" if by_environment == "1" else ""
+        how = f" (SHARDPROP={asked})" if asked in IS_ON else ""
         yield ok("enabled", f"yes{how}, policy {propagator.current_policy().name!r}")
     else:
         yield note(
-            "enabled", "no", "call shardprop.enable(), or set SHARDPROP=1 and import shardprop"
+            "enabled",
+            "no",
+            "call shardprop.enable(), or set SHARDPROP=1, or run your program by shardprop run",
         )
 
 
