@@ -9,18 +9,11 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
 from .errors import ShardpropError
 from .half_imported import is_torchs, modules_being_imported
+from .support.import_hooks import ImportWatcher
 from .version import __version__
-
-if TYPE_CHECKING:
-    from importlib.abc import Loader
-else:
-    Loader = object  # importlib.abc loads more than this whole package does
 
 __all__ = ["IS_OFF", "IS_ON", "follow"]
 
@@ -43,7 +36,7 @@ def follow() -> None:
     if _DTENSOR in sys.modules and not modules_being_imported():
         _enable()
     else:
-        sys.meta_path.insert(0, _WhenDTensorIsThere())
+        _imports.begin()
 
 
 def _enable() -> None:
@@ -78,46 +71,20 @@ def _check_installation() -> None:
         )
 
 
-class _WhenDTensorIsThere:
-    """Looks, after each import of torch that is no part of another, whether DTensor came with it:
-    before that is over, torch may lack modules that shardprop needs."""
-
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if not is_torchs(fullname) or modules_being_imported():
-            return None
-        for finder in sys.meta_path:
-            if finder is not self and hasattr(finder, "find_spec"):
-                spec = finder.find_spec(fullname, path, target)
-                if spec is not None:
-                    if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                        spec.loader = _Told(spec.loader, self)
-                    return spec
-        return None
-
-    def look(self, imported: str) -> None:
-        """Enable, if this module was what was missing."""
-        if _DTENSOR in sys.modules and modules_being_imported() <= {imported}:
-            sys.meta_path.remove(self)
-            _enable()
+def _is_no_part(name: str) -> bool:
+    """Is it a module of torch whose import is no part of another's? Before that is over, torch may
+    lack modules that shardprop needs."""
+    return is_torchs(name) and not modules_being_imported()
 
 
-class _Told(Loader):
-    """A loader that tells when a module has been imported; the module does not know of it."""
+def _look(imported: str) -> None:
+    """Enable, if DTensor came with this module."""
+    if _DTENSOR in sys.modules and modules_being_imported() <= {imported}:
+        _imports.end()
+        _enable()
 
-    def __init__(self, loader: Any, who: _WhenDTensorIsThere) -> None:
-        self._loader = loader
-        self._who = who
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        made: ModuleType | None = self._loader.create_module(spec)
-        return made
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__loader__ = self._loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        self._loader.exec_module(module)
-        self._who.look(module.__name__)
+_imports = ImportWatcher(_is_no_part, _look)
 
 
 def _say(what: str) -> None:

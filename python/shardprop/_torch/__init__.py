@@ -83,7 +83,13 @@ from .from_local import (
     uninstall_from_local,
     wrapped_local,
 )
-from .generations import before_clearing, forget_decisions, forget_own_decisions, is_in_op
+from .generations import (
+    before_clearing,
+    forget_decisions,
+    forget_own_decisions,
+    is_in_op,
+    times_forgotten,
+)
 from .handlers import (
     ARGMAX_MOVES_NOTHING,
     HANDLED_BY_US,
@@ -122,6 +128,7 @@ from .modes import (
     no_torch_function,
     outside_dispatch,
     python_chooses_kernels,
+    refused_redistribution,
     without_autocast,
     without_random_state,
 )

@@ -65,6 +65,7 @@ _before_clearing: Callable[[], None] = lambda: None  # noqa: E731
 _READ_BY_EACH_OP = "_custom_op_handlers"
 _generation_slot: Any = _core.GenerationSlot(_READ_BY_EACH_OP, _clear_thread)
 _forgetting = threading.RLock()
+_times_forgotten = 0
 
 
 def before_clearing(notify: Callable[[], None]) -> None:
@@ -87,7 +88,9 @@ def forget_decisions() -> None:
     Another thread clears its own before its next op; so does this one where torch holds on to its
     cache.
     """
+    global _times_forgotten
     with _forgetting:
+        _times_forgotten += 1
         # Never taken away again: threads may be behind that do not run an op for a long time. While
         # none is, that costs an op 113 instructions of 62,000.
         if _READ_BY_EACH_OP not in vars(_DISPATCHER):
@@ -95,3 +98,8 @@ def forget_decisions() -> None:
         forget_in_python()
         _core.begin_generation()
     _generation_slot.catch_up()
+
+
+def times_forgotten() -> int:
+    """How often all decisions were forgotten: what was known of them before holds no more."""
+    return _times_forgotten

@@ -15,7 +15,7 @@ from torch.utils import _mode_utils
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from .planner import forces_graph_plan
-from .types import DTensor
+from .types import DTensor, DTensorSpec
 
 no_dispatch = _mode_utils.no_dispatch
 
@@ -216,3 +216,16 @@ def dispatch_state() -> tuple[object, ...]:
         torch.are_deterministic_algorithms_enabled(),
         forces_graph_plan(),
     )
+
+
+def refused_redistribution(error: BaseException | None) -> tuple[DTensorSpec, DTensorSpec] | None:
+    """What an operand was to be moved from and to, where ``ExplicitRedistributionContext`` refused
+    that; None for another error."""
+    refusing = ExplicitRedistributionContext.observe_redistribution.__code__
+    traceback = None if error is None else error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code is refusing:
+            held = traceback.tb_frame.f_locals
+            return held["src_spec"], held["dst_spec"]
+        traceback = traceback.tb_next
+    return None

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from .. import _torch, metadata
+from .. import _torch, clients, metadata
 from .._torch import DTensorSpec, OpSchema, OutputSharding, has_strided
 from ..errors import ShardpropError
 from ..redistribution.executor import uninstall as uninstall_executor
@@ -254,6 +254,7 @@ def _install(terms: Terms) -> None:
         else:
             _torch.put_back()
         install(propagate_sharding)
+        clients.install()
         _enabled = True
         # Rows that were decided inside a decomposition were decided under a policy.
         decomposer.clear()
@@ -274,6 +275,7 @@ def disable() -> None:
         _torch.uninstall_pricing()
         _torch.put_back()
         uninstall()
+        clients.uninstall()
         _enabled = False
         decomposer.clear()
 

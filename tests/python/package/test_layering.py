@@ -16,7 +16,10 @@ ADAPTER = {name: text for name, text in SOURCES.items() if name.startswith("shar
 OTHERS = {name: text for name, text in SOURCES.items() if name not in ADAPTER}
 
 # Of the import system's, where torch must not be imported.
-WITHOUT_TORCH = {"shardprop.half_imported": {"spec._initializing"}}
+WITHOUT_TORCH = {
+    "shardprop.clients.spmd_types": {"checker._ShardPropagator"},
+    "shardprop.half_imported": {"spec._initializing"},
+}
 
 # Private attributes of torch: those that the adapter touches, on whatever has them.
 OF_TORCH = frozenset().union(*map(private_attributes_touched, ADAPTER.values()))
