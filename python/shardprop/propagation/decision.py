@@ -14,6 +14,7 @@ from ..metadata import output_meta
 from ..model.question import NoStrategyError, OutputMeta, Placed
 from ..rules import torch_registry
 from ..rules.rule import Chooser, Rule
+from ..rules.without_rule import stand_in_for
 from .answer import wanted_specs
 from .asked import asked_of
 from .decomposition.nested_decisions import Inside
@@ -117,8 +118,9 @@ def read_out(schema: OpSchema, chooser: Chooser) -> OutputSharding:
 
 
 def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputSharding:
-    """The decision of torch's own code. Its error, where it knows no way at all, is told the way to
-    a rule (a note, which Python 3.10 has none of).
+    """The decision of torch's own code. Where it knows no way at all, its error is told the way to
+    a rule (a note, which Python 3.10 has none of), or the op runs on replicated operands, if the
+    program lets it.
 
     Raises:
         RefusedPlacementError: torch decides it, and wrongly.
@@ -129,6 +131,9 @@ def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputS
             answer = _torch.torch_propagate(schema)
         except NotImplementedError as error:
             unknown = found.rule is None and found.way is torch_registry.TorchsWay.DECOMPOSITION
+            given = stand_in_for(schema.op) if unknown else None
+            if given is not None:
+                return decide(schema, given, chooser)
             if unknown and sys.version_info >= (3, 11):
                 error.add_note(f"shardprop: {torch_registry.way_to_a_rule(schema.op)}")
             raise

@@ -15,6 +15,7 @@ from ..redistribution.torch_plans import TorchPlanner
 from ..rules.families.views import forget_dim_maps
 from ..rules.rule import Origin
 from ..rules.torch_registry import TorchsWay
+from ..rules.without_rule import let_run_replicated, stands_in
 from ..support.cache import clear_maps, stats_of_maps
 from ..support.folder import without_own_frames
 from ..support.stats import Recorder, Stats, ThreadCounts
@@ -28,6 +29,7 @@ from .policy_choice import forget_planners, make_policy
 from .reading import warn_of_own_parts
 from .route import Route, Who, decomposer, route
 from .terms import Terms, TermsOfProcess
+from .warning import warn_of_stand_in
 
 if TYPE_CHECKING:
     from .policy_settings import TopologyLike
@@ -131,9 +133,12 @@ def _propagate(schema: OpSchema) -> OutputSharding:
                 counts.refused_by_torch(f"{type(error).__name__} in the op or its rule")
             raise
         else:
-            counts.decided(_strided_operands(schema))
+            if not found.rule.stands_in:
+                counts.decided(_strided_operands(schema))
             if found.correction is not None:
                 counts.corrected(found.correction.name)
+            if found.rule.stands_in:
+                _count_stand_in(schema, counts)
             return answer
         # No longer in the handler: what is raised from here on has no error of ours before it.
         left = left_to_torch(schema, found, declined, terms.strict)
@@ -158,11 +163,19 @@ def _decide_by_torch(
             terms.refusals.remember(schema, found)
         raise
     terms.refusals.forget(schema)  # torch knows a way by now, and the core may know one
-    if found.rule is None:
+    if stands_in(schema.op):
+        _count_stand_in(schema, counts)
+    elif found.rule is None:
         counts.left_to_torch(found.reason, _strided_operands(schema))
     else:
         counts.fell_back(found.reason, _strided_operands(schema))
     return answer
+
+
+def _count_stand_in(schema: OpSchema, counts: ThreadCounts) -> None:
+    counts.decided(_strided_operands(schema))
+    counts.ran_without_rule(str(schema.op))
+    warn_of_stand_in(schema.op)
 
 
 @contextmanager
@@ -194,6 +207,7 @@ def enable(
     strict: bool = False,
     corrections: bool = True,
     executor: bool = True,
+    without_rule: str | None = None,
 ) -> None:
     """Let the core decide for every DTensor op of this process.
 
@@ -225,11 +239,17 @@ def enable(
         executor: Carry out redistributions that were carried out before, and wrap local tensors
             (``from_local``, what ops return), by what was found out then: the same collectives and
             bits, in less time.
+        without_rule: ``"replicate"``: an op that nobody has a rule for, which torch refuses, runs
+            on replicated operands, with a warning once for each op and a count in `stats`; but for
+            those that write into operands or return views of them, draw random numbers, or make
+            results of sizes that are not known beforehand. None: it is refused.
 
     Raises:
         ShardpropError: an unknown policy or topology, a topology with a fault, or settings of
             one policy that are out of range or given with the other.
     """
+    if without_rule not in (None, "replicate"):
+        raise ShardpropError(f"without_rule: Expected 'replicate' or None, got {without_rule!r}.")
     settings = {
         "topology": topology,
         "memory_limit": memory_limit,
@@ -239,7 +259,7 @@ def enable(
     made = make_policy(
         policy, _as_torch, _recorder, strict=strict, corrections=corrections, **settings
     )
-    _install(Terms(made, strict, executor=executor))
+    _install(Terms(made, strict, executor=executor, without_rule=without_rule))
 
 
 def _install(terms: Terms) -> None:
@@ -253,6 +273,7 @@ def _install(terms: Terms) -> None:
             _torch.put_right(_noted, fault_of_handler, _recorder.plan_corrected)
         else:
             _torch.put_back()
+        let_run_replicated(terms.without_rule is not None)
         install(propagate_sharding)
         clients.install()
         _enabled = True
@@ -275,6 +296,7 @@ def disable() -> None:
         _torch.uninstall_pricing()
         _torch.put_back()
         uninstall()
+        let_run_replicated(False)
         clients.uninstall()
         _enabled = False
         decomposer.clear()
@@ -317,6 +339,7 @@ def enabled(
     strict: bool = False,
     corrections: bool = True,
     executor: bool = True,
+    without_rule: str | None = None,
 ) -> Iterator[None]:
     """`enable` for a block, and what was before after it."""
     before, terms_before = _enabled, _terms.current
@@ -329,6 +352,7 @@ def enabled(
         strict=strict,
         corrections=corrections,
         executor=executor,
+        without_rule=without_rule,
     )
     try:
         yield

@@ -6,20 +6,13 @@ ranks waiting where one alone reads, to print it. We do the same, and say so.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterator
-from types import FrameType
-
-import torch
 
 from .._torch import DTensorSpec, OpSchema, Placement, is_partial, is_shard
 from ..errors import RefusedPlacementError
-from ..support.folder import IN_FOLDER
+from .warning import warn_user
 
 __all__ = ["refuse_read_of_one_rank", "warn_of_own_parts"]
-
-_IN_TORCH = torch.__file__.removesuffix("__init__.py")
 
 
 def refuse_read_of_one_rank(schema: OpSchema) -> None:
@@ -41,11 +34,10 @@ def warn_of_own_parts(schema: OpSchema) -> None:
     """Warn where what a rank holds is pending: it is not the number."""
     for mesh_dim, placement in _cut_or_pending(schema):
         if is_partial(placement):
-            warnings.warn(
+            warn_user(
                 f"A number is read out of a tensor that is {placement} on mesh dim {mesh_dim} "
                 "(item(), float(), bool(), or an op of torch's that does so): each rank reads its "
-                "own part. For the number itself call full_tensor() before, on all ranks.",
-                stacklevel=_users_level(),
+                "own part. For the number itself call full_tensor() before, on all ranks."
             )
             return
 
@@ -57,13 +49,3 @@ def _cut_or_pending(schema: OpSchema) -> Iterator[tuple[int, Placement]]:
     for mesh_dim, placement in enumerate(spec.placements):
         if spec.mesh.size(mesh_dim) > 1 and not placement.is_replicate():
             yield mesh_dim, placement
-
-
-def _users_level() -> int:
-    """How many frames up the first one is that is neither ours nor torch's."""
-    frame: FrameType | None = sys._getframe(1)
-    level = 1
-    while frame is not None and frame.f_code.co_filename.startswith((IN_FOLDER, _IN_TORCH)):
-        frame = frame.f_back
-        level += 1
-    return level

@@ -33,6 +33,7 @@ class Terms:
     policy: Policy
     strict: bool = False
     executor: bool = True
+    without_rule: str | None = None
     refusals: Refusals = field(default_factory=Refusals)
 
 

@@ -50,12 +50,14 @@ class RegisteredRule(_torch.SingleDimStrategyInfo, EntryRule):
         allow_uneven_sharding: bool = False,
         derived_from: OpOverload | None = None,
         takes_outputs: bool = False,
+        stands_in: bool = False,
     ) -> None:
         super().__init__(func=self.rows_for_any_sizes, allow_uneven_sharding=allow_uneven_sharding)
         self.function = function
         self.registered_at = registered_at
         self.derived_from = derived_from
         self._takes_outputs = takes_outputs
+        self.stands_in = stands_in
 
     @property
     def notation(self) -> Notation | None:

@@ -29,6 +29,8 @@ from .variants import rule_of_variant, variants_of
 __all__ = [
     "register_rule",
     "register_single_dim_rule",
+    "remove_stand_ins",
+    "stand_in",
     "temporary_rules",
     "unregister",
 ]
@@ -67,6 +69,19 @@ class _Registry:
             self._left_to_torch.difference_update(new)
             self._apply({**self._registrations, **new})
 
+    def stand_in(self, op: OpOverload, rule: RegisteredRule) -> None:
+        """Register a rule for an op that nobody has one for, if nobody has."""
+        with self._lock:
+            if not torch_registry.has_rule(op):
+                self.add({op: _Registration(rule, override=False, variants=False)})
+
+    def remove_stand_ins(self) -> None:
+        """Remove those rules again."""
+        with self._lock:
+            kept = {op: r for op, r in self._registrations.items() if not r.rule.stands_in}
+            if len(kept) < len(self._registrations):
+                self._apply(kept)
+
     def remove(self, ops: list[OpOverload]) -> None:
         """Undo registrations, all of them or none."""
         with self._lock:
@@ -89,6 +104,8 @@ class _Registry:
 
     def _check_free(self, op: OpOverload) -> None:
         known = self._registrations.get(op)
+        if known is not None and known.rule.stands_in:
+            return
         if known is not None:
             raise ShardpropError(
                 f"{op}: Expected an op without a registered rule, got one that was registered at "
@@ -277,6 +294,16 @@ def _register(
             for op in ops
         }
     )
+
+
+def stand_in(op: OpOverload, rule: RegisteredRule) -> None:
+    """Register a rule that stands in for that of an op which nobody has one for, if nobody has."""
+    _registry.stand_in(op, rule)
+
+
+def remove_stand_ins() -> None:
+    """Remove what `stand_in` has registered."""
+    _registry.remove_stand_ins()
 
 
 def unregister(op_or_ops: object) -> None:

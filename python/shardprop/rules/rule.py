@@ -119,6 +119,7 @@ class Rule:
         by_element: A list op is decided element by element.
         is_torchs_entry: It stands in torch's registry of single-dim rules.
         refused_by_torch: torch refuses the op on these operands; the core decides it nevertheless.
+        stands_in: Nobody has a rule for the op: see `without_rule`.
     """
 
     kind: ClassVar[RuleKind]
@@ -126,6 +127,7 @@ class Rule:
     by_element: ClassVar[bool] = True
     is_torchs_entry: ClassVar[bool] = False
     refused_by_torch: bool = False
+    stands_in: bool = False
 
     def facts(self, op: OpOverload) -> RuleFacts:
         """What it is, as the rule of `op`."""

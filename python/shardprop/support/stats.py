@@ -35,6 +35,8 @@ class Stats:
         delegated: Decisions that torch made of ops that have no rule, its own or ours, by reason:
             its function enumerates, the core prices.
         fallbacks: Decisions of ops with a rule that torch made, since the core declined, by reason.
+        without_rule: Decisions of `decisions` of ops that nobody has a rule for, on replicated
+            operands (``enable(without_rule="replicate")``), by op.
         refused: Ops that torch refused, by the reason why they were left to it; no decision.
         strided_operands: Operands with strided shards, over all decisions.
         strided_fallbacks: Those of them in `fallbacks`.
@@ -51,6 +53,7 @@ class Stats:
     decisions: int
     delegated: dict[str, int]
     fallbacks: dict[str, int]
+    without_rule: dict[str, int]
     refused: dict[str, int]
     strided_operands: int
     strided_fallbacks: int
@@ -68,6 +71,7 @@ class Stats:
         for head, counts in (
             ("by torch, for lack of a rule", self.delegated),
             ("fallback to torch", self.fallbacks),
+            ("on replicated operands, for lack of a rule", self.without_rule),
             ("refused by torch", self.refused),
             ("price by torch's planner", self.price_fallbacks),
             ("left to policy torch", self.policy_fallbacks),
@@ -124,6 +128,7 @@ class ThreadCounts:
         "strided",
         "strided_fallbacks",
         "terms",
+        "without_rule",
     )
 
     def __init__(self, is_aside: bool = False) -> None:
@@ -146,6 +151,7 @@ class ThreadCounts:
         self.decisions = 0
         self.delegated: Counter[str] = Counter()
         self.fallbacks: Counter[str] = Counter()
+        self.without_rule: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.price_fallbacks: Counter[str] = Counter()
         self.policy_fallbacks: Counter[str] = Counter()
@@ -159,6 +165,7 @@ class ThreadCounts:
         self.decisions += other.decisions
         self.delegated.update(other.delegated.copy())
         self.fallbacks.update(other.fallbacks.copy())
+        self.without_rule.update(other.without_rule.copy())
         self.refused.update(other.refused.copy())
         self.price_fallbacks.update(other.price_fallbacks.copy())
         self.policy_fallbacks.update(other.policy_fallbacks.copy())
@@ -206,6 +213,11 @@ class ThreadCounts:
         that it asks for."""
         self.corrections[fault] += 1
         self.handler_correction = fault
+
+    def ran_without_rule(self, op: str) -> None:
+        """The decision was to replicate, for nobody has a rule for the op."""
+        if self._depth == 1:
+            self.without_rule[op] += 1
 
     def left_to_torch(self, reason: str, strided: int) -> None:
         """torch's own function decided an op that has no rule."""
@@ -324,6 +336,7 @@ class Recorder:
             decisions=total.decisions,
             delegated=dict(total.delegated),
             fallbacks=dict(total.fallbacks),
+            without_rule=dict(total.without_rule),
             refused=dict(total.refused),
             strided_operands=total.strided,
             strided_fallbacks=total.strided_fallbacks,
