@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "python" / "shardprop"
+PACKAGES = [ROOT / "python" / name for name in ("shardprop", "shardprop_autoload")]
 MOST_BYTES = 1 << 20
-ENTRY_POINT = "shardprop = shardprop.cli:main"
+ENTRY_POINTS = ("shardprop = shardprop.cli:main", "shardprop = shardprop_autoload:autoload")
 
 # What the source tree may have beside the package's own files.
 _LEFT_OUT = {".so", ".pyc", ".pyd"}
@@ -75,15 +75,16 @@ def _faults(wheel: Path) -> Iterator[str]:
             if b".symtab\0" in archive.read(name):
                 yield f"{name} is not stripped."
         texts = [archive.read(n).decode() for n in names if n.endswith("entry_points.txt")]
-        if not any(ENTRY_POINT in text for text in texts):
-            yield f"Expected the entry point {ENTRY_POINT!r}, got {texts}."
+        for entry_point in ENTRY_POINTS:
+            if not any(entry_point in text for text in texts):
+                yield f"Expected the entry point {entry_point!r}, got {texts}."
 
 
 def _package_files() -> set[str]:
-    """Names in a wheel of the files that the package is made of."""
-    files = (path for path in PACKAGE.rglob("*") if path.is_file())
+    """Names in a wheel of the files that its packages are made of."""
+    files = (path for package in PACKAGES for path in package.rglob("*") if path.is_file())
     own = (path for path in files if path.suffix not in _LEFT_OUT)
-    return {path.relative_to(PACKAGE.parent).as_posix() for path in own}
+    return {path.relative_to(ROOT / "python").as_posix() for path in own}
 
 
 def _faults_of_install(wheel: Path, python: str) -> Iterator[str]:

@@ -5,6 +5,9 @@ or renamed, is adapted in `version`, whose docstring has an example and the step
 package gets plain functions and constants.
 """
 
+from . import names_check  # raises where this torch has not the names that are imported below
+
+# isort: split
 from . import core_setup  # runs once: the core must know torch's types before anything asks it
 from .cache_keys import settle_cache_key
 from .caches import bound_decisions, clear_torch_caches, decision_cache_stats
@@ -97,6 +100,7 @@ from .handlers import (
     RESHAPED_IN_PLACE,
     UNSCALE,
 )
+from .known import KNOWN, is_known
 from .local_steps import LocalStep, local_step, local_steps
 from .mesh import (
     coordinate_in,
@@ -104,6 +108,7 @@ from .mesh import (
     coordinates_of_ranks,
     mesh_itself,
     mesh_of,
+    mesh_without_groups,
     named_root_dims,
     real_mesh,
     root_dims,

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch.distributed._local_tensor import _map_to_rank_local_val, enabled_local_tensor_mode
 from torch.distributed.distributed_c10d import GroupMember
 from torch.distributed.tensor import _utils
@@ -101,3 +102,8 @@ def named_root_dims(root: DeviceMesh, name: str) -> tuple[int, ...] | None:
             if found is not None and found._layout == flat._layout:
                 return mesh_dims
     return None
+
+
+def mesh_without_groups(ranks: torch.Tensor) -> DeviceMesh:
+    """A mesh for decisions alone, of which this process is rank 0: it opens no process groups."""
+    return DeviceMesh("cpu", ranks, _init_backend=False, _rank=0)

@@ -60,6 +60,7 @@ _as_torch = {yes: TorchPolicy(_planners[yes], _recorder, corrects=yes) for yes i
 _not_enabled = Terms(_as_torch[True])
 _terms = TermsOfProcess(_recorder, _not_enabled)
 _enabled = False
+_is_tested = False
 
 
 def _strided_operands(schema: OpSchema) -> int:
@@ -246,7 +247,8 @@ def enable(
 
     Raises:
         ShardpropError: an unknown policy or topology, a topology with a fault, or settings of
-            one policy that are out of range or given with the other.
+            one policy that are out of range or given with the other; a torch that is not known
+            (later than 2.15), and has other private functions or decides otherwise.
     """
     if without_rule not in (None, "replicate"):
         raise ShardpropError(f"without_rule: Expected 'replicate' or None, got {without_rule!r}.")
@@ -259,7 +261,30 @@ def enable(
     made = make_policy(
         policy, _as_torch, _recorder, strict=strict, corrections=corrections, **settings
     )
+    if not (_torch.is_known() or _is_tested):
+        _test_this_torch()
     _install(Terms(made, strict, executor=executor, without_rule=without_rule))
+
+
+def _test_this_torch() -> None:
+    """Compare decisions with those of a torch that is not known.
+
+    Raises:
+        ShardpropError: they differ.
+    """
+    global _is_tested
+    from .self_test import check_decisions
+
+    before, terms_before = _enabled, _terms.current
+    _install(Terms(_as_torch[False]))
+    try:
+        check_decisions(propagate_aside)
+    finally:
+        if before:
+            _install(terms_before)
+        else:
+            disable()
+    _is_tested = True
 
 
 def _install(terms: Terms) -> None:

@@ -9,6 +9,7 @@ from importlib import metadata
 
 import torch
 
+from ... import _torch
 from ...support.build_info import BuildConfig, build_config
 from ...version import __version__
 from .finding import Finding, note, ok, problem
@@ -16,21 +17,26 @@ from .finding import Finding, note, ok, problem
 __all__ = ["extension", "installation", "python", "torch_version"]
 
 # As pyproject.toml has them; a test compares.
-TORCH_FROM, TORCH_BELOW = (2, 13), (2, 16)
+TORCH_FROM = (2, 13)
 PYTHON_FROM = (3, 10)
 
 
 def torch_version() -> Iterator[Finding]:
-    """Is torch one of the supported versions?"""
-    found = torch.__version__
-    low, high = (".".join(map(str, version)) for version in (TORCH_FROM, TORCH_BELOW))
-    if TORCH_FROM <= _release(found) < TORCH_BELOW:
+    """Is torch one of the versions that shardprop is tested with?"""
+    found, known = torch.__version__, f"{_torch.KNOWN[0]} to {_torch.KNOWN[-1]}"
+    if _torch.is_known():
         yield ok("torch", found)
-    else:
+    elif _release(found) < TORCH_FROM:
         yield problem(
             "torch",
-            f"{found}, and supported is {low} to below {high}: decisions may differ from torch's",
-            f"pip install 'torch>={low},<{high}'",
+            f"{found}, and supported is {known}: decisions may differ from torch's",
+            f"pip install 'torch>={_torch.KNOWN[0]}'",
+        )
+    else:
+        yield note(
+            "torch",
+            f"{found}; shardprop is tested with {known}",
+            "enable() has looked at its private functions and compared decisions",
         )
 
 
