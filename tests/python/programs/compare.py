@@ -34,6 +34,7 @@ class _Run:
     results: object = None
     finite: bool = False
     seconds: float = 0.0
+    propagation: float = 0.0
     asked: int = 0
     decisions: dict[str, None] = field(default_factory=dict)
     """Questions with their answers, in order and without repetition; as text, for symbolic sizes
@@ -60,6 +61,8 @@ class Report:
     """Per op how often torch's own functions decided it in the run with shardprop."""
     seconds: tuple[float, float]
     """Wall time of torch alone and of the run with shardprop."""
+    propagation: tuple[float, float]
+    """That which decisions took of it."""
 
     def summary(self) -> str:
         """Who decided, what was executed and how long it took, in a few words."""
@@ -85,6 +88,7 @@ def compare(program: Program) -> Report:
         moves=len(ours.moves),
         delegated=dict(ours.delegated),
         seconds=(alone.seconds, ours.seconds),
+        propagation=(alone.propagation, ours.propagation),
     )
 
 
@@ -135,8 +139,9 @@ def _observed(run: _Run) -> Iterator[None]:
     """
     delegated_so_far = 0
 
-    def decided(schema: _torch.OpSchema, answer: Any, _: float) -> None:
+    def decided(schema: _torch.OpSchema, answer: Any, seconds: float) -> None:
         nonlocal delegated_so_far
+        run.propagation += seconds
         decision = Decision.of(schema, answer)
         run.asked += 1
         run.decisions[f"{decision.question}\n    -> {decision.answer}"] = None
