@@ -14,7 +14,6 @@ from ..metadata import output_meta
 from ..model.question import NoStrategyError, OutputMeta, Placed
 from ..rules import torch_registry
 from ..rules.rule import Chooser, Rule
-from ..rules.without_rule import stand_in_for
 from .answer import wanted_specs
 from .asked import asked_of
 from .decomposition.nested_decisions import Inside
@@ -131,7 +130,7 @@ def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputS
             answer = _torch.torch_propagate(schema)
         except NotImplementedError as error:
             unknown = found.rule is None and found.way is torch_registry.TorchsWay.DECOMPOSITION
-            given = stand_in_for(schema.op) if unknown else None
+            given = _stand_in_for(schema) if unknown else None
             if given is not None:
                 return decide(schema, given, chooser)
             if unknown and sys.version_info >= (3, 11):
@@ -140,6 +139,12 @@ def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputS
     # Only now: what torch refuses, too, has torch's own words.
     _refuse_fault(schema, answer, found.correction)
     return answer
+
+
+def _stand_in_for(schema: OpSchema) -> Rule | None:
+    from ..rules.without_rule import stand_in_for  # most programs register no rules
+
+    return stand_in_for(schema.op)
 
 
 def _decide_inside(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Inside:

@@ -14,8 +14,7 @@ from ..redistribution.executor import uninstall as uninstall_executor
 from ..redistribution.torch_plans import TorchPlanner
 from ..rules.families.views import forget_dim_maps
 from ..rules.rule import Origin
-from ..rules.torch_registry import TorchsWay
-from ..rules.without_rule import let_run_replicated, stands_in
+from ..rules.torch_registry import TorchsWay, has_stand_in
 from ..support.cache import clear_maps, stats_of_maps
 from ..support.folder import without_own_frames
 from ..support.stats import Recorder, Stats, ThreadCounts
@@ -61,6 +60,8 @@ _not_enabled = Terms(_as_torch[True])
 _terms = TermsOfProcess(_recorder, _not_enabled)
 _enabled = False
 _is_tested = False
+# What it imports, programs that register no rules do without.
+_WITHOUT_RULE = "shardprop.rules.without_rule"
 
 
 def _strided_operands(schema: OpSchema) -> int:
@@ -164,7 +165,7 @@ def _decide_by_torch(
             terms.refusals.remember(schema, found)
         raise
     terms.refusals.forget(schema)  # torch knows a way by now, and the core may know one
-    if stands_in(schema.op):
+    if has_stand_in(schema.op):
         _count_stand_in(schema, counts)
     elif found.rule is None:
         counts.left_to_torch(found.reason, _strided_operands(schema))
@@ -266,6 +267,14 @@ def enable(
     _install(Terms(made, strict, executor=executor, without_rule=without_rule))
 
 
+def _let_run_replicated(yes: bool) -> None:
+    """Have ops without a rule run on replicated operands, or no longer."""
+    if yes or _WITHOUT_RULE in sys.modules:
+        from ..rules.without_rule import let_run_replicated
+
+        let_run_replicated(yes)
+
+
 def _test_this_torch() -> None:
     """Compare decisions with those of a torch that is not known.
 
@@ -298,7 +307,7 @@ def _install(terms: Terms) -> None:
             _torch.put_right(_noted, fault_of_handler, _recorder.plan_corrected)
         else:
             _torch.put_back()
-        let_run_replicated(terms.without_rule is not None)
+        _let_run_replicated(terms.without_rule is not None)
         install(propagate_sharding)
         clients.install()
         _enabled = True
@@ -321,7 +330,7 @@ def disable() -> None:
         _torch.uninstall_pricing()
         _torch.put_back()
         uninstall()
-        let_run_replicated(False)
+        _let_run_replicated(False)
         clients.uninstall()
         _enabled = False
         decomposer.clear()

@@ -26,6 +26,7 @@ __all__ = [
     "entries",
     "has_own_full_mesh_strategy",
     "has_rule",
+    "has_stand_in",
     "is_read_out",
     "is_rule_torchs",
     "looks_into_lists",
@@ -77,6 +78,11 @@ def single_dim_entry(op: OpOverload) -> Any | None:
     if op is _READ_OUT:
         return None
     return _torch.single_dim_rule_of(op)
+
+
+def has_stand_in(op: OpOverload) -> bool:
+    """Is the op's single-dim rule one that it got for lack of any (`without_rule`)?"""
+    return getattr(single_dim_entry(op), "stands_in", False)
 
 
 def torchs_way(op: OpOverload) -> TorchsWay:

@@ -17,7 +17,7 @@ from .registration import remove_stand_ins, stand_in
 from .rule import Rule, rule_of_entry
 from .targets import check_op
 
-__all__ = ["let_run_replicated", "stand_in_for", "stands_in"]
+__all__ = ["let_run_replicated", "stand_in_for"]
 
 _WHERE = 'enable(without_rule="replicate")'
 # What such an op makes is not the same on ranks that are given the same, or not known beforehand.
@@ -37,12 +37,6 @@ def let_run_replicated(yes: bool) -> None:
     _is_let = yes
     if not yes:
         remove_stand_ins()
-
-
-def stands_in(op: OpOverload) -> bool:
-    """Did the op get its rule here?"""
-    entry = torch_registry.single_dim_entry(op)
-    return isinstance(entry, RegisteredRule) and entry.stands_in
 
 
 def stand_in_for(op: OpOverload) -> Rule | None:

@@ -181,6 +181,7 @@ def test_small_collectives_are_made_one() -> None:
         lambda x: [reduced(x), reduced(x.double())],
         lambda x: [reduced(x), gathered(x)],
         lambda x: [reduced(x), reduced(x.repeat(256, 256))],
+        lambda x: [reduced(x), reduced(x[:0])],
         lambda x: [reduced(x).sin() + 1, reduced(torch.rand_like(x) + 1)],
     ],
 )

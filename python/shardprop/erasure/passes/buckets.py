@@ -91,7 +91,7 @@ def _is_small(node: fx.Node) -> bool:
     """Is it one of those that can be made one, and waited for?"""
     return (
         node.target in _KINDS
-        and _bytes(node) <= _SMALL
+        and 0 < _bytes(node) <= _SMALL
         and all(_torch.waits_for_collective(user.target) for user in node.users)
         and value_of(node).is_contiguous()
     )
