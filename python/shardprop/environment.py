@@ -11,7 +11,7 @@ import os
 import sys
 
 from .errors import ShardpropError
-from .half_imported import is_torchs, modules_being_imported
+from .half_imported import being_imported, looked_for_here
 from .support.import_hooks import ImportWatcher
 from .version import __version__
 
@@ -20,6 +20,8 @@ __all__ = ["IS_OFF", "IS_ON", "follow"]
 IS_OFF, IS_ON = ("", "0"), ("1", "report")
 
 _DTENSOR = "torch.distributed.tensor"
+# Of these, half imported, nothing can be had.
+_PACKAGES = ("torch", "shardprop")
 _followed = False
 
 
@@ -33,7 +35,7 @@ def follow() -> None:
     if asked not in IS_ON:
         _say(f"Expected SHARDPROP=1 or SHARDPROP=report, got {asked!r}: not enabled")
         return
-    if _DTENSOR in sys.modules and not modules_being_imported():
+    if _DTENSOR in sys.modules and not being_imported("torch"):
         _enable()
     else:
         _imports.begin()
@@ -72,14 +74,14 @@ def _check_installation() -> None:
 
 
 def _is_no_part(name: str) -> bool:
-    """Is it a module of torch whose import is no part of another's? Before that is over, torch may
-    lack modules that shardprop needs."""
-    return is_torchs(name) and not modules_being_imported()
+    """Is it a module whose import is no part of another's? Before that is over, torch may lack
+    modules that shardprop needs, and shardprop its own."""
+    return name.partition(".")[0] in _PACKAGES and looked_for_here(*_PACKAGES) <= {name}
 
 
 def _look(imported: str) -> None:
-    """Enable, if DTensor came with this module."""
-    if _DTENSOR in sys.modules and modules_being_imported() <= {imported}:
+    """Enable, if DTensor came with this module, and no other thread imports more of it."""
+    if _DTENSOR in sys.modules and being_imported(*_PACKAGES) <= {imported}:
         _imports.end()
         _enable()
 

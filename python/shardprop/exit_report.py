@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sys
@@ -11,6 +12,7 @@ from time import perf_counter
 
 from . import _torch
 from ._torch import OpSchema, OutputSharding
+from .propagation.hook import after_install
 from .propagation.propagator import disable, stats
 from .propagation.timing import watch_propagation
 from .support.console import counted
@@ -30,7 +32,12 @@ class ExitReport:
         self._drawn: list[OpSchema] = []
         self._met = 0
         self._chance = random.Random(0)
+        self._process = os.getpid()
         self._watching = ExitStack()
+        self._watch()
+        after_install(self._watch)
+
+    def _watch(self) -> None:
         self._watching.enter_context(watch_propagation(self._note))
 
     def _note(self, schema: OpSchema, answer: OutputSharding | Exception, seconds: float) -> None:
@@ -43,7 +50,9 @@ class ExitReport:
             self._drawn[place] = schema
 
     def print(self) -> None:
-        """Print the line on stderr."""
+        """Print the line on stderr; not in a child that was forked."""
+        if os.getpid() != self._process:
+            return
         found = stats()
         self._watching.close()
         disable()
@@ -84,8 +93,8 @@ def line(found: Stats, of_torch: tuple[int, float]) -> str:
     )
 
 
-class _TimeIsUp(Exception):
-    pass
+class _TimeIsUp(BaseException):
+    """Not an Exception, which torch's code may catch."""
 
 
 @contextmanager
@@ -104,9 +113,10 @@ def _time_limit(seconds: float) -> Iterator[None]:
         before = signal.signal(signal.SIGALRM, end)
     except (AttributeError, ValueError):
         raise _TimeIsUp from None
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timer = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
+        signal.setitimer(signal.ITIMER_REAL, *timer)  # the program's own

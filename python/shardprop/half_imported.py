@@ -11,7 +11,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-__all__ = ["enable", "is_torch_half_imported", "is_torchs", "modules_being_imported"]
+__all__ = ["being_imported", "enable", "is_torch_half_imported", "looked_for_here"]
 
 _logger = logging.getLogger("shardprop")
 
@@ -21,15 +21,15 @@ _NEEDED = ("torch", "torch.distributed.tensor")
 
 def is_torch_half_imported() -> bool:
     """Is something of torch being imported that this package needs, or may come to need?"""
-    looked_for = _looked_for()
+    looked_for = looked_for_here("torch")
     if all(_is_there(name) and name not in looked_for for name in _NEEDED):
         return False
-    return bool(looked_for) or bool(modules_being_imported())
+    return bool(looked_for) or bool(being_imported("torch"))
 
 
-def modules_being_imported() -> set[str]:
-    """The modules of torch whose import has begun, in any thread, and has not ended."""
-    return {name for name in list(sys.modules) if is_torchs(name) and not _is_there(name)}
+def being_imported(*packages: str) -> set[str]:
+    """The modules of packages whose import has begun, in any thread, and has not ended."""
+    return {name for name in list(sys.modules) if _is_of(name, packages) and not _is_there(name)}
 
 
 def enable(**settings: Any) -> None:
@@ -54,20 +54,19 @@ def _is_there(name: str) -> bool:
     return module is not None and not getattr(spec, "_initializing", False)
 
 
-def _looked_for() -> set[str]:
-    """Modules of torch whose import is under way in this thread, also those that are not among
+def looked_for_here(*packages: str) -> set[str]:
+    """Modules of packages whose import is under way in this thread, also those that are not among
     ``sys.modules`` yet."""
     found = set()
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code.co_name == "_find_and_load":  # of importlib
             name = frame.f_locals.get("name")
-            if isinstance(name, str) and is_torchs(name):
+            if isinstance(name, str) and _is_of(name, packages):
                 found.add(name)
         frame = frame.f_back
     return found
 
 
-def is_torchs(name: str) -> bool:
-    """Is it the name of a module of torch?"""
-    return name.partition(".")[0] == "torch"
+def _is_of(name: str, packages: tuple[str, ...]) -> bool:
+    return name.partition(".")[0] in packages

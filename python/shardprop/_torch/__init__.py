@@ -22,6 +22,7 @@ from .collectives import (
     all_to_all_single,
     begins_collective,
     below_autograd,
+    below_versions,
     chunk,
     exchange,
     gather,

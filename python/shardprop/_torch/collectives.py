@@ -30,6 +30,8 @@ REDUCE_SCATTER_OP = _functional.reduce_scatter_tensor.default
 WAIT_OP = _functional.wait_tensor.default
 # torch has layers of Python above its collectives, for gradients; local tensors have none there.
 below_autograd = torch._C._AutoDispatchBelowAutograd
+# In which nobody counts what is written either.
+below_versions = torch._C._AutoDispatchBelowADInplaceOrView
 shard_dim_alltoall: Callable[..., torch.Tensor] = _collective_utils.shard_dim_alltoall
 
 

@@ -63,10 +63,13 @@ def changes() -> list[str]:
 
 
 def _may_take(thing: Any, parameters: str) -> bool:
-    """May a function be called as one that takes these? What it takes more may be left out."""
+    """May a function be called as one that takes these? What it takes more stands behind them, and
+    may be left out."""
     known, now = (text.strip("()").split(", ") for text in (parameters, parameters_of(thing) or ""))
-    may_be_left_out = [one for one in now if one.endswith("=") or one.startswith("*")]
-    return known == [one for one in now if one in known or one not in may_be_left_out]
+    more = now[len(known) :]
+    return now[: len(known)] == known and all(
+        one.endswith("=") or one.startswith("*") for one in more
+    )
 
 
 def resolved(path: str) -> Any:
@@ -75,7 +78,7 @@ def resolved(path: str) -> Any:
     for count in range(len(parts), 0, -1):
         try:
             thing: Any = importlib.import_module(".".join(parts[:count]))
-        except ImportError:
+        except Exception:
             continue
         for part in parts[count:]:
             thing = getattr(thing, part, None)

@@ -158,7 +158,8 @@ def _told_apart(checker: Any, axis: Any, item: Any) -> Hashable:
         TypeError: there is something in them of which that is not known.
     """
     if isinstance(item, torch.Tensor):
-        return (*item.shape, item.dtype, _type_of(checker, axis, item))
+        kinds = (_type_of(checker, axis, item), _shard_as_typed(checker, axis, item))
+        return (*item.shape, item.dtype, *kinds)
     if isinstance(item, (tuple, list)):
         return (type(item), *(_told_apart(checker, axis, each) for each in item))
     if isinstance(item, dict):
@@ -169,6 +170,12 @@ def _told_apart(checker: Any, axis: Any, item: Any) -> Hashable:
     if isinstance(item, _CONSTANTS):
         return type(item), item
     raise TypeError(f"Expected a tensor or a constant, got {type(item)}.")
+
+
+def _shard_as_typed(checker: Any, axis: Any, tensor: torch.Tensor) -> Any:
+    """Along which dim the tensor itself was said to be sharded, which the checker reads where sizes
+    are arguments; on another mesh than the current one that may not be its type."""
+    return checker.partition_spec_get_shard(checker.get_partition_spec(tensor), axis)
 
 
 def _type_of(checker: Any, axis: Any, tensor: torch.Tensor) -> Any:

@@ -32,16 +32,17 @@ _Local = Callable[[list[Any]], tuple[Any, ...]]
 _Run = Callable[..., tuple[Any, ...]]
 
 
-def forward_alone(forward: _Local, joint: JointGraph) -> _Run:
+def forward_alone(forward: _Local, joint: JointGraph, silent: Sequence[bool]) -> _Run:
     """The program without gradients.
 
     Args:
         forward: Of what a rank holds of the operands, what it is to hold of those that are written
             into, and what of the results.
         joint: What the program takes and returns.
+        silent: For each operand that is written into, whether nobody counts that.
     """
     held, wrapped = _held(joint.operands), _wrapped(joint.results)
-    write, first = writing(joint.written), len(joint.written)
+    write, first = writing(joint.written, silent), len(joint.written)
 
     def run(*operands: Any) -> tuple[Any, ...]:
         with torch.no_grad():
@@ -57,6 +58,7 @@ def differentiable(
     forward: _Local,
     backward_without: Callable[[frozenset[int]], _Local],
     joint: JointGraph,
+    silent: Sequence[bool],
     sharing: Sharing,
     incoming: Incoming,
     again: Sequence[int],
@@ -70,6 +72,7 @@ def differentiable(
             backward needs and of what a rank holds of the others (anything for these), to what it
             holds of the gradients of operands.
         joint: What the program takes and returns.
+        silent: For each operand that is written into, whether nobody counts that.
         sharing: What of that shares memory.
         incoming: Is told of gradients that come in placed otherwise than the backward takes them.
         again: Operands that autograd is given once more, each for a gradient of its own: it adds
@@ -78,7 +81,7 @@ def differentiable(
     gradients = [*joint.gradients, *(joint.gradients[at] for at in again)]
     held, wrapped = _held(joint.operands), _wrapped(joint.results)
     hand_on = _handed_on(gradients, joint.tangents, sharing)
-    write, first = writing(joint.written), len(joint.written)
+    write, first = writing(joint.written, silent), len(joint.written)
     last, taken = first + len(joint.results), len(joint.operands)
     without = [at for at, result in enumerate(joint.results) if not result.has_gradient]
     places = [at for at, result in enumerate(joint.results) if result.has_gradient]

@@ -25,12 +25,12 @@ from .absent import without_tangents
 from .contributions import sums_left_to_autograd
 from .generated import Run, generated
 from .incoming import Incoming
-from .passes import PASSES, cleaned
+from .passes import FEWER_COLLECTIVES, PASSES, cleaned
 from .pieces import Piece, first_line, piece_of
 from .program import Program
 from .runtime import differentiable, forward_alone
 from .sharing import sharing_of
-from .written import shares_what_is_written, values_apart
+from .written import silently, values_apart, why_not_written
 
 __all__ = ["Backend", "backend"]
 
@@ -106,16 +106,17 @@ class Backend:
         except Exception as error:  # of torch's compiler: the program may be right all the same
             raise NotErased(f"{type(error).__name__}: {first_line(error)}") from error
         self.pieces.append(piece)
-        return self._unless_shared(made, graph, joint.written) if joint.written else made
+        return self._where_it_may(made, graph, joint.written) if joint.written else made
 
-    def _unless_shared(self, made: _Run, graph: fx.GraphModule, written: Sequence[int]) -> _Run:
-        """The local graphs were followed for operands each of which has memory of its own."""
+    def _where_it_may(self, made: _Run, graph: fx.GraphModule, written: Sequence[int]) -> _Run:
+        """The local graphs, for calls whose operands can be written into by them."""
 
         def run(*operands: Any) -> Any:
-            if shares_what_is_written(operands, written):
-                self.passed["it writes into an operand that shares memory with another"] += 1
-                return graph(*operands)
-            return made(*operands)
+            reason = why_not_written(operands, written)
+            if reason is None:
+                return made(*operands)
+            self.passed[reason] += 1
+            return graph(*operands)
 
         return run
 
@@ -124,11 +125,13 @@ class Backend:
         written, results = _places_of_tensors(joint, joint.written), len(joint.results)
         if not joint.tangents:
             whole = self._clean(joint.graph, joint)
+            silent = silently(whole.graph, written)
             values_apart(whole.graph, written, results)
-            return forward_alone(self._function(whole, piece), joint)
+            return forward_alone(self._function(whole, piece), joint, silent)
         both = partitioned(joint, recompute=self._recompute)
         ahead, back = (self._clean(graph, joint) for graph in both)
         again = sums_left_to_autograd(back.graph, incoming.uses)
+        silent = silently(ahead.graph, written)
         values_apart(ahead.graph, written, results)
         tangents = len(joint.tangents)
         sharing = sharing_of(ahead.graph, back.graph, len(written) + results, tangents)
@@ -141,7 +144,7 @@ class Backend:
                 backwards[absent] = self._function(partial, None)
             return backwards[absent]
 
-        return differentiable(forward, backward_without, joint, sharing, incoming, again)
+        return differentiable(forward, backward_without, joint, silent, sharing, incoming, again)
 
     def _function(self, module: fx.GraphModule, piece: Piece | None) -> Run:
         """The function of a local graph, which is noted in the piece if there is one."""
@@ -152,7 +155,7 @@ class Backend:
         # Ranks meet in DTensor's collectives: where what a plain tensor is may differ by rank, one
         # of them may run on DTensors while another does not.
         differ = any(border is not None and border.spec is None for border in joint.operands)
-        passes = [name for name in self._passes if not (differ and name == "collectives")]
+        passes = [name for name in self._passes if not (differ and name in FEWER_COLLECTIVES)]
         with fake_mode_of(module.graph):
             cleaned(module.graph, passes)
         return module

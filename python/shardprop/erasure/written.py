@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,7 +16,7 @@ from ..model.graph_values import called
 from .in_place import written_in_place
 from .sharing import memory_of
 
-__all__ = ["shares_what_is_written", "values_apart", "writing"]
+__all__ = ["silently", "values_apart", "why_not_written", "writing"]
 
 _CLONE = torch.ops.aten.clone.default
 
@@ -45,33 +48,69 @@ def values_apart(forward: fx.Graph, written: Sequence[int], results: int) -> Non
     written_in_place(forward, written, results)
 
 
-def writing(written: Sequence[int]) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+def silently(forward: fx.Graph, written: Sequence[int]) -> Sequence[bool]:
+    """For each operand into which is written: does nobody count that? So it is with the running
+    statistics of batch norm, which are no written argument of the op, but are written by it.
+
+    Args:
+        forward: Returns what is written, then all else.
+        written: The operands.
+    """
+    returned: Any = forward.output_node().args[0]
+    return [_is_of_batch_norm(node) for node in returned[: len(written)]]
+
+
+def _is_of_batch_norm(node: Any) -> bool:
+    if node is None or node.target is not operator.getitem:
+        return False
+    return "batch_norm" in str(node.args[0].target)
+
+
+def writing(
+    written: Sequence[int], silent: Sequence[bool]
+) -> Callable[[Sequence[Any], Sequence[Any]], None]:
     """What writes into operands, given all operands and what a rank holds of the new values; None
     for a value that is there."""
 
     def write(operands: Sequence[Any], values: Sequence[Any]) -> None:
-        for at, value in zip(written, values, strict=True):
+        for at, value, is_silent in zip(written, values, silent, strict=True):
             operand = operands[at]
             held = _torch.local_of(operand) if isinstance(operand, _torch.DTensor) else operand
             if value is not None:
-                held.copy_(value)
-            elif not held.is_inference():
-                torch.autograd.graph.increment_version(held)
-            if held is not operand and not operand.is_inference():
+                with _torch.below_versions() if is_silent else nullcontext():
+                    held.copy_(value)
+            if held is not operand and not is_silent and not operand.is_inference():
                 torch.autograd.graph.increment_version(operand)
 
     return write
 
 
-def shares_what_is_written(operands: Sequence[Any], written: Sequence[int]) -> bool:
-    """Does an operand into which is written share memory with another operand?"""
-    memory = [_address(operand) for operand in operands]
-    return any(memory[at] and memory.count(memory[at]) > 1 for at in written)
+def why_not_written(operands: Sequence[Any], written: Sequence[int]) -> str | None:
+    """Why these operands cannot be written into by the local graphs, which were followed for
+    operands each of which has memory of its own; None if they can."""
+    held = [_held(operand) for operand in operands]
+    for at in written:
+        mine = held[at]
+        if mine is None:
+            continue
+        if mine.is_inference() and not torch.is_inference_mode_enabled():
+            return "it writes into a tensor that was made in inference mode"
+        others = [other for place, other in enumerate(held) if place != at and other is not None]
+        if any(map(partial(_overlap, mine), others)):
+            return "it writes into an operand that shares memory with another"
+    return None
 
 
-def _address(operand: Any) -> int:
-    """Of its memory; 0 where it has none."""
+def _held(operand: Any) -> torch.Tensor | None:
     if not isinstance(operand, torch.Tensor):
-        return 0
-    local = _torch.local_of(operand) if isinstance(operand, _torch.DTensor) else operand
-    return local.untyped_storage().data_ptr()
+        return None
+    return _torch.local_of(operand) if isinstance(operand, _torch.DTensor) else operand
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Do two tensors have bytes of one memory, whoever made it?"""
+    (begin, size), (start, length) = (
+        (each.untyped_storage().data_ptr(), each.untyped_storage().nbytes())
+        for each in (one, other)
+    )
+    return begin < start + length and start < begin + size

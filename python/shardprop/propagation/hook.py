@@ -7,7 +7,14 @@ from collections.abc import Callable
 from .. import _torch
 from .._torch import OpSchema, OutputSharding
 
-__all__ = ["install", "is_installed", "uninstall"]
+__all__ = ["after_install", "install", "is_installed", "uninstall"]
+
+_afterwards: list[Callable[[], None]] = []
+
+
+def after_install(then: Callable[[], None]) -> None:
+    """Call `then` after each `install`: what was put around the place before is gone."""
+    _afterwards.append(then)
 
 
 def install(propagate: Callable[[OpSchema], OutputSharding]) -> None:
@@ -15,6 +22,8 @@ def install(propagate: Callable[[OpSchema], OutputSharding]) -> None:
     _torch.hide_from_dynamo(propagate)
     _torch.install_propagation(propagate)
     _torch.forget_decisions()
+    for then in _afterwards:
+        then()
 
 
 def is_installed(propagate: Callable[[OpSchema], OutputSharding]) -> bool:

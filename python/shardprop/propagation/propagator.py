@@ -243,7 +243,7 @@ def enable(
             bits, in less time.
         without_rule: ``"replicate"``: an op that nobody has a rule for, which torch refuses, runs
             on replicated operands, with a warning once for each op and a count in `stats`; but for
-            those that write into operands or return views of them, draw random numbers, or make
+            those that write into operands or return views of them, take lists, draw, or make
             results of sizes that are not known beforehand. None: it is refused.
 
     Raises:

@@ -41,6 +41,8 @@ _CALLS: Sequence[tuple[OpOverload, Sequence[tuple[int, ...]], tuple[object, ...]
     (aten.view.default, (_ROWS,), ([512],)),
 )
 
+_DECIDED_AT_LEAST = 100
+
 _Decide = Callable[[OpSchema], OutputSharding]
 
 
@@ -53,6 +55,7 @@ def check_decisions(decide: _Decide) -> None:
     Raises:
         ShardpropError: a decision differs; says which.
     """
+    decided = 0
     for schema in _schemas():
         ours, theirs = (_told(each, schema) for each in (decide, _torch.torch_propagate))
         if ours != theirs:
@@ -61,6 +64,13 @@ def check_decisions(decide: _Decide) -> None:
                 f"got for {schema}: {theirs}, and {ours} of shardprop. Use a torch that is known, "
                 "or a newer shardprop."
             )
+        decided += "->" in theirs
+    if decided < _DECIDED_AT_LEAST:
+        raise ShardpropError(
+            f"Expected torch {torch.__version__}, which is not known, to decide ops, got "
+            f"{decided} of {_DECIDED_AT_LEAST} decisions. Use a torch that is known, or a newer "
+            "shardprop."
+        )
 
 
 def _told(decide: _Decide, schema: OpSchema) -> str:

@@ -94,7 +94,8 @@ class _Registry:
     def restored(self) -> Iterator[None]:
         """What is registered now is so again after the block, and nothing else."""
         with self._lock:
-            before, left_to_torch = dict(self._registrations), set(self._left_to_torch)
+            before = {op: r for op, r in self._registrations.items() if not r.rule.stands_in}
+            left_to_torch = set(self._left_to_torch)
         try:
             yield
         finally:
@@ -122,7 +123,8 @@ class _Registry:
             )
 
     def _check_registered(self, op: OpOverload) -> None:
-        if op in self._registrations:
+        known = self._registrations.get(op)
+        if known is not None and not known.rule.stands_in:
             return
         rule = self._derived.get(op)
         if rule is not None:

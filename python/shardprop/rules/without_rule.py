@@ -26,7 +26,10 @@ _UNFIT_TAGS = {
     torch.Tag.dynamic_output_shape,
     torch.Tag.nondeterministic_seeded,
 }
-_COLLECTIVES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "symm_mem")
+_COLLECTIVES = (
+    *("c10d", "c10d_functional", "_c10d_functional", "_c10d_functional_autograd"),
+    *("_dtensor", "symm_mem"),
+)
 
 _is_let = False
 
@@ -41,8 +44,8 @@ def let_run_replicated(yes: bool) -> None:
 
 def stand_in_for(op: OpOverload) -> Rule | None:
     """Give an op a rule that torch has refused for lack of one, if that is asked for and right. It
-    is not for an op that writes into operands or returns views of them, draws random numbers,
-    speaks to other ranks, or whose results' sizes are not known before it runs."""
+    is not for an op that writes into operands or returns views of them, takes lists of tensors,
+    draws random numbers, speaks to other ranks, or whose results' sizes are not known before."""
     if not _is_let or not _is_fit(op):
         return None
     stand_in(op, RegisteredRule(_no_rows, _WHERE, stands_in=True))
@@ -57,7 +60,10 @@ def _is_fit(op: OpOverload) -> bool:
     schema = _torch.function_schema(op)
     shares = any(each.alias_info is not None for each in (*schema.arguments, *schema.returns))
     makes_tensors = all(str(each.type) == "Tensor" for each in schema.returns)
-    if shares or not schema.returns or not makes_tensors:
+    # torch has looked into lists, or not, before it asks.
+    takes_lists = any(str(each.type).endswith("Tensor]]") for each in schema.arguments)
+    takes_lists |= any(str(each.type) == "List[Tensor]" for each in schema.arguments)
+    if shares or takes_lists or not schema.returns or not makes_tensors:
         return False
     if op.namespace in _COLLECTIVES or not _UNFIT_TAGS.isdisjoint(op.tags):
         return False

@@ -60,6 +60,9 @@ class _Telling(Loader):
         self._loader = loader
         self._then = then
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)  # who asks for the spec alone wants its source, or files
+
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         made: ModuleType | None = self._loader.create_module(spec)
         return made

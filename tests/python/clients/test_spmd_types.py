@@ -98,6 +98,24 @@ def test_a_question_is_asked_once(operands: dict[str, Tensor]) -> None:
             assert theirs.call_count > asked
 
 
+def test_a_tensor_of_another_mesh_is_not_taken_for_one_of_this(process_group: None) -> None:
+    """What it was said to be there decides, too, where sizes are arguments."""
+    two = init_device_mesh(DEVICE, (2, 4), mesh_dim_names=("dp", "tp"))
+    one = init_device_mesh(DEVICE, (8,), mesh_dim_names=("all",))
+    dp, tp, every = two.get_group(0), two.get_group(1), one.get_group(0)
+    with typechecking(local=False), shardprop.enabled():
+        with spmd.set_current_mesh(two):
+            foreign = torch.randn(4, 3)
+            spec = spmd.PartitionSpec((dp, tp), None)
+            spmd.assert_type(foreign, {dp: spmd.V, tp: spmd.V}, spec)
+        with spmd.set_current_mesh(one):
+            native = torch.randn(4, 3)
+            spmd.assert_type(native, {every: spmd.V}, spmd.PartitionSpec(every, None))
+            foreign.view(-1, 2, 3)
+            with pytest.raises(RuntimeError, match="into multiple smaller dimensions"):
+                native.view(-1, 2, 3)
+
+
 def test_what_cannot_be_told_apart_is_asked_each_time(operands: dict[str, Tensor]) -> None:
     class Two(int):
         __hash__ = None  # type: ignore[assignment]

@@ -189,6 +189,18 @@ def test_collectives_that_differ_or_are_large_stay(function: Callable[..., Any])
     assert len(bucketed(function, torch.randn(4, 4))) == 2
 
 
+def test_what_comes_out_of_a_bucket_lies_as_without(process_group: None) -> None:
+    """Each in memory of its own, in a row."""
+
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        return [gathered(x), gathered(x + 1)]
+
+    module = clean(traced(function, torch.randn(1, 5)), "buckets")
+    values = [node.meta["val"] for node in module.graph.output_node().args[0]]  # type: ignore[union-attr]
+    assert [value.stride() for value in values] == [(5, 1)] * 2
+    assert len({value.untyped_storage()._cdata for value in values}) == 2
+
+
 def test_a_bucket_is_no_larger_than_it_may_be() -> None:
     def function(x: torch.Tensor) -> list[torch.Tensor]:
         return [gathered(x * number) for number in range(9)]

@@ -156,3 +156,53 @@ def test_two_versions_on_the_path(program: Path, tmp_path: Path) -> None:
     assert done.returncode == 0 and "decided 0" in done.stdout
     assert "Expected the extension of shardprop 99.0" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import torch, shardprop; print(shardprop.is_enabled())",
+        "import torch, shardprop; shardprop.enable(); print(shardprop.is_enabled())",
+        "import shardprop; shardprop.stats(); print(shardprop.is_enabled())",
+        "from importlib.util import find_spec\n"
+        "import torch\n"
+        "name = 'torch.distributed.run'\n"
+        "print(find_spec(name).loader.get_code(name) is not None)",
+    ],
+)
+def test_whoever_imports_dtensor_first(program: str) -> None:
+    """shardprop itself may, and somebody may look at torch's modules without importing them."""
+    done = ran("-c", program, SHARDPROP="1")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+@pytest.mark.slow
+def test_threads_that_import_torch() -> None:
+    program = (
+        "import threading, importlib, torch\n"
+        "names = 'torch.distributed.tensor', 'torch.distributed.fsdp', 'torch._inductor'\n"
+        "threads = [threading.Thread(target=importlib.import_module, args=(n,)) for n in names]\n"
+        "[t.start() for t in threads]; [t.join() for t in threads]\n"
+        "import shardprop; print(shardprop.is_enabled())\n"
+    )
+    done = ran("-c", program, SHARDPROP="1")
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+@pytest.mark.slow
+def test_the_programs_own_timer_stays(program: Path) -> None:
+    """And children that were forked print no line."""
+    program.write_text(
+        "import atexit, os, signal\n"
+        "atexit.register(lambda: print(round(signal.getitimer(signal.ITIMER_REAL)[0])))\n"
+        f"signal.setitimer(signal.ITIMER_REAL, 3600)\n{program.read_text()}"
+        "shardprop.enable()  # which puts itself where the report was\n"
+        "x.cos()\n"
+        "if os.fork() == 0: sys.exit()\n"
+        "os.wait()\n"
+    )
+    done = ran(str(program), SHARDPROP="report")
+    assert (done.returncode, done.stderr.count("shardprop: 4 decisions")) == (0, 1), done.stderr
+    assert "by 4 of them" in done.stderr
+    assert done.stdout.splitlines()[-1] > "3500"

@@ -131,3 +131,16 @@ def test_a_rule_takes_its_place(mesh_of: MeshOf) -> None:
 def test_another_value_is_refused() -> None:
     with pytest.raises(ShardpropError, match="without_rule: Expected 'replicate' or None"):
         shardprop.enable(without_rule="shard")
+
+
+def test_it_does_not_come_back(mesh_of: MeshOf) -> None:
+    x = spread(mesh_of(4), (8, 4), S(0))
+    shardprop.enable(without_rule="replicate")
+    with pytest.warns(UserWarning):
+        ops.halved(x)
+    with shardprop.temporary_rules():
+        shardprop.disable()
+    with pytest.raises(NotImplementedError, match=REFUSED):
+        ops.halved(x)
+    with pytest.raises(ShardpropError, match="registered by shardprop, got one without"):
+        shardprop.unregister(ops.halved.default)

@@ -17,7 +17,7 @@ from .order import collectives_early_waits_late
 from .pending_sums import pending_sums_at_once
 from .pieces import pieces_moved_at_once
 
-__all__ = ["PASSES", "ROUNDING_PASSES", "cleaned"]
+__all__ = ["FEWER_COLLECTIVES", "PASSES", "ROUNDING_PASSES", "cleaned"]
 
 _Pass = Callable[[fx.Graph], None]
 
@@ -34,6 +34,8 @@ _ALL: Mapping[str, _Pass] = {
 }
 # These add in another order, or have ranks do so, and so may round otherwise.
 ROUNDING_PASSES = ("sums", "buckets")
+# After these a rank begins fewer collectives than DTensor.
+FEWER_COLLECTIVES = ("collectives", "sums", "buckets")
 PASSES = tuple(name for name in _ALL if name not in ROUNDING_PASSES)
 
 

@@ -167,6 +167,8 @@ def _apart(graph: fx.Graph, whole: fx.Node, dim: int, members: Sequence[fx.Node]
         result = value_of(each)
         size = result.numel() // rows
         part = called(graph, aten.narrow.default, whole, dim, start, size)
-        results.append(called(graph, aten.reshape.default, part, [*result.shape]))
+        # Each has memory of its own, in a row, as it is without the others.
+        own = called(graph, aten.clone.default, part, memory_format=torch.contiguous_format)
+        results.append(called(graph, aten.view.default, own, [*result.shape]))
         start += size
     return results
