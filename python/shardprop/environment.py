@@ -22,16 +22,17 @@ IS_OFF, IS_ON = ("", "0"), ("1", "report")
 _DTENSOR = "torch.distributed.tensor"
 # Of these, half imported, nothing can be had.
 _PACKAGES = ("torch", "shardprop")
-_followed = False
+# Of the environment when it was looked at; None before.
+_asked: str | None = None
 
 
 def follow() -> None:
     """Do what SHARDPROP asks for, once in a process; otherwise nothing."""
-    global _followed
+    global _asked
     asked = os.environ.get("SHARDPROP", "")
-    if _followed or asked in IS_OFF:
+    if _asked is not None or asked in IS_OFF:
         return
-    _followed = True
+    _asked = asked
     if asked not in IS_ON:
         _say(f"Expected SHARDPROP=1 or SHARDPROP=report, got {asked!r}: not enabled")
         return
@@ -47,13 +48,12 @@ def _enable() -> None:
         from .propagation.propagator import enable
 
         enable()
-    except Exception as error:
-        _say(f"not enabled, {type(error).__name__}: {error}")
-        return
-    if os.environ["SHARDPROP"] == "report" and os.environ.get("RANK", "0") == "0":
-        from .exit_report import ExitReport
+        if _asked == "report" and os.environ.get("RANK", "0") == "0":
+            from .exit_report import ExitReport
 
-        atexit.register(ExitReport().print)
+            atexit.register(ExitReport().print)
+    except Exception as error:  # not out of an import of torch
+        _say(f"not enabled, {type(error).__name__}: {error}")
 
 
 def _check_installation() -> None:
