@@ -24,7 +24,7 @@ def test_core_passes_its_own_tests_under_sanitizers() -> None:
         assert done.returncode == 0, done.stdout + done.stderr
     ran = subprocess.run(
         [str(ROOT / "build" / "sanitized" / "tests" / "cpp" / "core_tests")],
-        env={**os.environ, "SHARDPROP_SEARCH_CASES": "5000"},
+        env={**os.environ, "SHARDPROP_SEARCH_CASES": "3000"},
         capture_output=True,
         text=True,
     )

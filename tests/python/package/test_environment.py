@@ -31,11 +31,8 @@ shardprop = sys.modules.get("shardprop")
 print("decided", 0 if shardprop is None else shardprop.stats().decisions, *sys.argv[1:])
 """
 IMPORTS = (
-    "",
     "from torch.distributed.fsdp import fully_shard",
-    "import torch.distributed.tensor.parallel as tp",
-    "import torch._dynamo, torch.distributed.tensor",
-    "import shardprop",
+    "import torch._dynamo, torch.distributed.tensor.parallel as tp",
 )
 
 
@@ -81,7 +78,7 @@ def test_a_program_that_was_not_edited(tmp_path: Path, imports: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("value", ["", "0", None])
+@pytest.mark.parametrize("value", ["0", None])
 def test_without_the_variable_nothing_is_imported(tmp_path: Path, value: str | None) -> None:
     file = tmp_path / "program.py"
     file.write_text(PROGRAM.format(imports="", forbidden="sys.modules"))
@@ -163,8 +160,7 @@ def test_two_versions_on_the_path(program: Path, tmp_path: Path) -> None:
     "program",
     [
         "import torch, shardprop; print(shardprop.is_enabled())",
-        "import torch, shardprop; shardprop.enable(); print(shardprop.is_enabled())",
-        "import shardprop; shardprop.stats(); print(shardprop.is_enabled())",
+        "import shardprop; shardprop.enable(); print(shardprop.is_enabled())",
         "from importlib.util import find_spec\n"
         "import torch\n"
         "name = 'torch.distributed.run'\n"

@@ -90,7 +90,6 @@ SAMPLE = (
     "HSDP",
     "grouped experts",
     "sequence",
-    "empty shards",
     "vision",
 )
 
