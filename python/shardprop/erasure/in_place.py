@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
@@ -53,7 +53,7 @@ def written_in_place(forward: fx.Graph, written: Sequence[int], results: int) ->
         if all(_is_read_before(old, new) for old, new in pairwise([operands[at], *values])):
             for value in values:
                 with forward.inserting_before(value), fake_mode_of(forward):
-                    _write(forward, operands[at], value, operands[at])
+                    _write_of(value, operands[at]).add_to(forward, operands[at])
                 value.replace_all_uses_with(operands[at])
             returned = output.args[0]
             output.args = ([*returned[:place], None, *returned[place + 1 :]],)
@@ -77,7 +77,7 @@ def _is_read_before(old: fx.Node, new: fx.Node) -> bool:
 
     A collective reads until it is waited for.
     """
-    return all(memory_of(each) is not old for each in _sources(new, old)) and all(
+    return all(memory_of(each) is not old for each in _write_of(new, old).sources) and all(
         reader is new
         or (
             reader.op == "call_function"
@@ -95,25 +95,45 @@ def _readers(node: fx.Node) -> Iterator[fx.Node]:
             yield from _readers(user)
 
 
-def _sources(value: fx.Node, before: Any) -> Iterator[fx.Node]:
-    """What is written for a value that is made of what was there before."""
-    if value.args and value.args[0] is before and value.target in _IN_PLACE:
-        yield from (each for each in value.all_input_nodes if each is not before)
-    elif value.args and value.args[0] is before and value.target in _PARTS:
-        yield from _sources(*_part(value))
-    else:
-        yield value
+class _Write(NamedTuple):
+    """How a value is written where another was.
+
+    Attributes:
+        parts: What shows the part that is written, from the outside in: op, arguments, keywords.
+        op: Writes there.
+        args: What it takes beside.
+        kwargs: Likewise.
+    """
+
+    parts: tuple[tuple[Any, tuple[Any, ...], dict[str, Any]], ...]
+    op: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def sources(self) -> list[fx.Node]:
+        """What is read for it."""
+        found: list[fx.Node] = []
+        fx.node.map_arg((self.args, self.kwargs), found.append)
+        return found
+
+    def add_to(self, graph: fx.Graph, into: fx.Node) -> None:
+        """Call it on what holds the other value."""
+        for op, args, kwargs in self.parts:
+            into = called(graph, op, into, *args, **kwargs)
+        called(graph, self.op, into, *self.args, **self.kwargs)
 
 
-def _write(graph: fx.Graph, into: fx.Node, value: fx.Node, before: Any) -> None:
-    """Write a value where `into` is, which holds what was there before."""
-    if value.args and value.args[0] is before and value.target in _IN_PLACE:
-        called(graph, _IN_PLACE[value.target], into, *value.args[1:], **value.kwargs)
-    elif value.args and value.args[0] is before and value.target in _PARTS:
-        part = called(graph, _PARTS[value.target], into, *value.args[2:], **value.kwargs)
-        _write(graph, part, *_part(value))
-    else:
-        called(graph, aten.copy_.default, into, value)
+def _write_of(value: Any, before: Any) -> _Write:
+    """How to write a value; if it is made of what was there before, only what differs."""
+    is_made_of_it = bool(value.args) and value.args[0] is before
+    if is_made_of_it and value.target in _PARTS:
+        inner = _write_of(*_part(value))
+        shown = (_PARTS[value.target], value.args[2:], value.kwargs)
+        return inner._replace(parts=(shown, *inner.parts))
+    if is_made_of_it and value.target in _IN_PLACE:
+        return _Write((), _IN_PLACE[value.target], value.args[1:], value.kwargs)
+    return _Write((), aten.copy_.default, (value,), {})
 
 
 def _part(value: Any) -> tuple[Any, Any]:

@@ -135,12 +135,11 @@ def _propagate(schema: OpSchema) -> OutputSharding:
                 counts.refused_by_torch(f"{type(error).__name__} in the op or its rule")
             raise
         else:
-            if not found.rule.stands_in:
-                counts.decided(_strided_operands(schema))
+            counts.decided(_strided_operands(schema))
             if found.correction is not None:
                 counts.corrected(found.correction.name)
             if found.rule.stands_in:
-                _count_stand_in(schema, counts)
+                _tell_of_stand_in(schema, counts)
             return answer
         # No longer in the handler: what is raised from here on has no error of ours before it.
         left = left_to_torch(schema, found, declined, terms.strict)
@@ -166,7 +165,8 @@ def _decide_by_torch(
         raise
     terms.refusals.forget(schema)  # torch knows a way by now, and the core may know one
     if has_stand_in(schema.op):
-        _count_stand_in(schema, counts)
+        counts.decided(_strided_operands(schema))
+        _tell_of_stand_in(schema, counts)
     elif found.rule is None:
         counts.left_to_torch(found.reason, _strided_operands(schema))
     else:
@@ -174,8 +174,7 @@ def _decide_by_torch(
     return answer
 
 
-def _count_stand_in(schema: OpSchema, counts: ThreadCounts) -> None:
-    counts.decided(_strided_operands(schema))
+def _tell_of_stand_in(schema: OpSchema, counts: ThreadCounts) -> None:
     counts.ran_without_rule(str(schema.op))
     warn_of_stand_in(schema.op)
 

@@ -9,12 +9,10 @@ import torch
 
 from .. import _torch
 from .._torch import (
-    DeviceMesh,
     OpOverload,
     OpSchema,
     OutputSharding,
     Partial,
-    Placement,
     Replicate,
     Shard,
 )
@@ -93,12 +91,7 @@ def _schemas() -> Iterator[OpSchema]:
             chosen = itertools.product(layouts, repeat=len(operands))
             for placements in itertools.islice(chosen, 0, None, 5 ** len(shape) // 4 or 1):
                 specs = [
-                    _spec(mesh, each, size) for each, size in zip(placements, operands, strict=True)
+                    _torch.make_spec(mesh, each, _torch.contiguous_meta(size, torch.float32))
+                    for each, size in zip(placements, operands, strict=True)
                 ]
                 yield torch_registry.op_schema(op, (*specs, *more), {})
-
-
-def _spec(mesh: DeviceMesh, placements: tuple[Placement, ...], shape: tuple[int, ...]) -> object:
-    held = torch.empty(shape, device="meta")
-    meta = _torch.TensorMeta(held.shape, held.stride(), held.dtype)
-    return _torch.make_spec(mesh, placements, meta)
