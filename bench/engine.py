@@ -66,7 +66,7 @@ def engine(op: Any, args: tuple[Any, ...], rows: list[list[Any]] | None = None) 
     if rows is None:
         rows = rule.func(op, strategy_schema.args_meta, strategy_schema.kwargs_meta)
     fixed = dataclasses.replace(rule, func=lambda *_: list(rows))
-    listed = rule_of_entry(fixed)
+    listed = rule_of_entry(op, fixed)
     question = listed.question(schema, meta)
     assert question.mesh is not None
     mesh = question.mesh

@@ -128,7 +128,7 @@ def _is_torchs(op: OpOverload) -> bool:
     prop = propagator()
     entry = prop.op_single_dim_strategy_funcs.get(op)
     rule = prop.op_strategy_funcs.get(op) or prop.op_to_rules.get(op)
-    return came_with_torch(rule if entry is None else entry.func)
+    return came_with_torch(op, rule if entry is None else entry.func)
 
 
 def _missing(op: OpOverload, note: RuntimeSchemaInfo | None) -> frozenset[str]:

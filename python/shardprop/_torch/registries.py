@@ -12,8 +12,10 @@ from torch.distributed.tensor._ops import utils as _ops_utils
 from .propagation import propagator
 from .types import DTensor, OpOverload, OpSchema, RuntimeSchemaInfo, SingleDimStrategyInfo
 
-# Where the rules are that come with torch.
+# Where the rules are that come with torch, and where functions are that it offers for programs to
+# register, by none of which it decides itself.
 _OPS_PACKAGE: str = _ops_utils.__package__
+_OFFERED: str = _ops_utils.__name__
 
 
 def single_dim_rule_of(op: OpOverload) -> Any | None:
@@ -32,11 +34,29 @@ def propagation_rule_of(op: OpOverload) -> Callable[..., Any] | None:
     return propagator().op_to_rules.get(op)  # type: ignore[no-any-return]
 
 
-def came_with_torch(function: Callable[..., Any]) -> bool:
-    """Is it one of the functions by which torch decides, rather than one that a program registered
-    with torch? (A wrapper around one may call itself after it; where its code is, it cannot.)"""
+def came_with_torch(op: OpOverload, function: Callable[..., Any]) -> bool:
+    """Is it the function by which torch decides an op, rather than one that a program registered
+    with torch? (A wrapper around one may call itself after it; where its code is, it cannot.)
+
+    A program may register for one op what is torch's own for another.
+    """
     home: str = getattr(function, "__globals__", {}).get("__name__", "")
-    return home.startswith(f"{_OPS_PACKAGE}.")
+    if not home.startswith(f"{_OPS_PACKAGE}.") or home == _OFFERED:
+        return False
+    known = _AT_IMPORT.get(op)
+    return known is None or any(function is each for each in known)
+
+
+def _functions_by_op() -> dict[OpOverload, list[Callable[..., Any]]]:
+    prop = propagator()
+    found: dict[OpOverload, list[Callable[..., Any]]] = {}
+    for table in (prop.op_single_dim_strategy_funcs, prop.op_strategy_funcs, prop.op_to_rules):
+        for op, rule in table.items():
+            found.setdefault(op, []).append(getattr(rule, "func", rule))
+    return found
+
+
+_AT_IMPORT = _functions_by_op()
 
 
 def ops_with_a_rule() -> set[OpOverload]:

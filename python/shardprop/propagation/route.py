@@ -198,7 +198,7 @@ def _found(op: OpOverload, single_dim: Any) -> Route:
         return Route(op, Who.READ_OUT)
     minds_empty = traits_of(op).minds_empty
     if single_dim is not None:
-        rule = rule_of_entry(single_dim)
+        rule = rule_of_entry(op, single_dim)
         is_torchs = rule.origin is Origin.TORCH
         in_rows = tuple(each for each in corrections_of(op) if op in each.in_rows and is_torchs)
         return Route(op, Who.CORE, rule, corrections=in_rows, minds_empty=minds_empty)

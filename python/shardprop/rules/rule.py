@@ -273,13 +273,13 @@ class EntryRule(RowsRule):
 class TorchRule(EntryRule):
     """An entry that is torch's own, or that a program put there by torch's functions."""
 
-    def __init__(self, entry: Any) -> None:
+    def __init__(self, op: OpOverload, entry: Any) -> None:
         self.entry = entry
         self.different_mesh_args = entry.different_mesh_args
         self.allow_uneven_sharding = entry.allow_uneven_sharding
         self.allow_unbacked_sharding = entry.allow_unbacked_sharding
         self.accepts = getattr(entry, "full_mesh_strategy_filter", None)
-        is_torchs = _torch.came_with_torch(entry.func)
+        is_torchs = _torch.came_with_torch(op, entry.func)
         self.origin = Origin.TORCH if is_torchs else Origin.REGISTERED
         self.has_fixed_code = is_torchs  # others may look at what no key knows of
 
@@ -297,10 +297,10 @@ class TorchRule(EntryRule):
         return function_place(self.entry.func)
 
 
-def rule_of_entry(entry: Any) -> RowsRule:
-    """The rule that an entry of torch's registry of single-dim rules stands for: rules that were
-    registered here are such entries themselves."""
-    return entry if isinstance(entry, RowsRule) else TorchRule(entry)
+def rule_of_entry(op: OpOverload, entry: Any) -> RowsRule:
+    """The rule that an op's entry in torch's registry of single-dim rules stands for: rules that
+    were registered here are such entries themselves."""
+    return entry if isinstance(entry, RowsRule) else TorchRule(op, entry)
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def way_to_a_rule(op: OpOverload) -> str:
 def has_own_full_mesh_strategy(op: OpOverload) -> bool:
     """Does torch decide this op by a full-mesh strategy that came with it?"""
     strategy = _torch.full_mesh_rule_of(op)
-    return strategy is not None and _torch.came_with_torch(strategy)
+    return strategy is not None and _torch.came_with_torch(op, strategy)
 
 
 def rules_of(op: OpOverload) -> tuple[object, object, object]:
@@ -162,7 +162,7 @@ def restore(op: OpOverload, before: Entries) -> None:
 def is_rule_torchs(op: OpOverload) -> bool:
     """Did the function by which torch decides an op come with torch?"""
     function = rule_function(op)
-    return function is not None and _torch.came_with_torch(function)
+    return function is not None and _torch.came_with_torch(op, function)
 
 
 def rule_function(op: OpOverload) -> Callable[..., Any] | None:

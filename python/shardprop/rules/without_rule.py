@@ -49,7 +49,7 @@ def stand_in_for(op: OpOverload) -> Rule | None:
     if not _is_let or not _is_fit(op):
         return None
     stand_in(op, RegisteredRule(_no_rows, _WHERE, stands_in=True))
-    return rule_of_entry(torch_registry.single_dim_entry(op))
+    return rule_of_entry(op, torch_registry.single_dim_entry(op))
 
 
 def _no_rows(*_: object) -> list[list[object]]:

@@ -76,7 +76,7 @@ def questions(
         entry = torch_registry.single_dim_entry(schema.op)
         if entry is None or schema.op.name().startswith(("aten::_foreach", "aten::_fused")):
             continue
-        rule = rule_of_entry(entry)
+        rule = rule_of_entry(schema.op, entry)
         assert rule.has_fixed_code
         try:
             arguments = Arguments(rule.question(schema, output_meta(schema)), rule)

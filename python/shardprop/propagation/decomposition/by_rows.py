@@ -104,7 +104,7 @@ class ByRows:
         self._call = call
         self._mesh = mesh
         entry = torch_registry.single_dim_entry(call.op)
-        self.rule = None if entry is None else _RowsOnce(rule_of_entry(entry))
+        self.rule = None if entry is None else _RowsOnce(rule_of_entry(call.op, entry))
         returns_written = bool(traits_of(call.op).returned)
         self.corrections = [
             c
