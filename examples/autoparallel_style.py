@@ -121,19 +121,12 @@ def repriced(nodes: list[Node], chosen: list[int], mesh: DeviceMesh) -> float:
         for meta, operand, wanted in zip(
             node.found.operand_metas, node.operands, strategy.operands, strict=True
         ):
-            local = torch.empty(meta.shape, device="meta")
-            src, dst = (spec(local, mesh, each) for each in (layouts[operand], wanted))
+            src, dst = (
+                shardprop.make_spec(mesh, each, meta) for each in (layouts[operand], wanted)
+            )
             total += shardprop.plan(src, dst, policy="optimal", topology=TOPOLOGY).cost_us
         layouts[node.name] = strategy.outputs[0]
     return total
-
-
-def spec(tensor: torch.Tensor, mesh: DeviceMesh, layout: Any) -> Any:
-    """A spec, as `shardprop.plan` takes it."""
-    from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
-
-    meta = TensorMeta(tensor.shape, tensor.stride(), tensor.dtype)
-    return DTensorSpec(mesh, tuple(layout), tensor_meta=meta)
 
 
 def tried(nodes: list[Node]) -> float:

@@ -11,6 +11,7 @@ __all__ = [
     "Calibration",
     "CalibrationSettings",
     "CallbackTopology",
+    "ComputeCost",
     "Decision",
     "Erased",
     "ExactPlanner",
@@ -38,9 +39,11 @@ __all__ = [
     "enabled",
     "erase",
     "explain",
+    "from_op_strategy",
     "graph",
     "is_enabled",
     "load_topology",
+    "make_spec",
     "plan",
     "plot_layout",
     "propagate",
@@ -52,6 +55,7 @@ __all__ = [
     "stats",
     "strategies",
     "temporary_rules",
+    "to_op_strategy",
     "trace",
     "unregister",
 ]
@@ -61,6 +65,7 @@ if TYPE_CHECKING:
     from ._torch import Partial, Replicate, Shard
     from .cost.calibration import Calibration, calibrate
     from .cost.calibration import Settings as CalibrationSettings
+    from .cost.compute import ComputeCost
     from .cost.topology import CallbackTopology, Topology, TorchTopology, load_topology
     from .erasure import Erased, erase
     from .errors import ShardpropError
@@ -68,7 +73,15 @@ if TYPE_CHECKING:
     from .inspection.report import plot_layout
     from .inspection.tracing import Trace, trace
     from .model.plan_steps import Layout, Step
-    from .planning.strategies import LayoutTable, Strategies, Strategy, strategies
+    from .planning.strategies import (
+        LayoutTable,
+        Strategies,
+        Strategy,
+        from_op_strategy,
+        make_spec,
+        strategies,
+        to_op_strategy,
+    )
     from .propagation.propagator import (
         clear_caches,
         disable,
@@ -97,12 +110,15 @@ else:
         "_torch": "Partial Replicate Shard",
         "support.build_info": "build_config",
         "cost.calibration": "Calibration calibrate",
+        "cost.compute": "ComputeCost",
         "support.stats": "Stats",
         "erasure": "Erased erase",
         "errors": "ShardpropError",
         "redistribution.optimal_planner": "ExactPlanner",
         "inspection.explanation": "Explanation explain",
-        "planning.strategies": "LayoutTable Strategies Strategy strategies",
+        "planning.strategies": (
+            "LayoutTable Strategies Strategy from_op_strategy make_spec strategies to_op_strategy"
+        ),
         "inspection.report": "plot_layout",
         "rules.placeholder": "ShardingPlaceholder",
         "model.plan_steps": "Layout Step",

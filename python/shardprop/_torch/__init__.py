@@ -293,6 +293,8 @@ from .types import (
     OpOverload,
     OpOverloadPacket,
     OpSchema,
+    OpSpec,
+    OpStrategy,
     OutputSharding,
     Partial,
     Placement,

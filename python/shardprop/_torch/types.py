@@ -11,7 +11,12 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard, _op_schema
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
-from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
+from torch.distributed.tensor._op_schema import (
+    OpSchema,
+    OpSpec,
+    OpStrategy,
+    OutputSharding,
+)
 from torch.distributed.tensor._ops import _math_ops
 from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
 from torch.distributed.tensor.placement_types import _MaskPartial as MaskPartial
@@ -34,6 +39,8 @@ __all__ = [
     "OpOverload",
     "OpOverloadPacket",
     "OpSchema",
+    "OpSpec",
+    "OpStrategy",
     "OutputSharding",
     "Partial",
     "Placement",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
-from torch.distributed.tensor import Placement
+from torch.distributed.tensor import Placement, Replicate
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor._op_schema import OpSchema
 
@@ -248,7 +248,7 @@ def _of_strategies(
     if not traits_of(schema.op).returns_tensors:
         parts = [_Part(listed, (), told.operands)]
     else:
-        parts = [_Part(listed, told.outputs, told.operands)]
+        parts = [_Part(listed, _as_handed_out(told.outputs, listed), told.operands)]
     if listed.elements:
         parts = [*_parts(schema, told, listed.elements)]
     cost = 0.0
@@ -263,6 +263,18 @@ def _of_strategies(
     # Of a list op propagate sums kind by kind, and here it is element by element.
     is_near = bool(listed.elements) and math.isclose(told.cost, cost, rel_tol=1e-12)
     yield "cost of strategies", told.cost, told.cost if is_near else cost
+
+
+def _as_handed_out(outputs: Sequence[Any], listed: Strategies) -> tuple[Any, ...]:
+    """A number without a placement is what each rank has made: a planner finds it replicated."""
+    metas = listed.output_metas
+    if len(metas) != len(outputs):
+        return tuple(outputs)
+    replicated = (Replicate(),) * listed.mesh.ndim
+    return tuple(
+        replicated if layout is None and meta is not None and not meta.shape else layout
+        for layout, meta in zip(outputs, metas, strict=True)
+    )
 
 
 class _Part(NamedTuple):

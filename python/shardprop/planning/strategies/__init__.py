@@ -2,6 +2,15 @@
 
 from .ask import strategies
 from .layout_table import LayoutTable
+from .op_strategies import from_op_strategy, make_spec, to_op_strategy
 from .table import Strategies, Strategy
 
-__all__ = ["LayoutTable", "Strategies", "Strategy", "strategies"]
+__all__ = [
+    "LayoutTable",
+    "Strategies",
+    "Strategy",
+    "from_op_strategy",
+    "make_spec",
+    "strategies",
+    "to_op_strategy",
+]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core, _torch
-from ..._torch import DeviceMesh, OpOverload, TensorMeta
+from ..._torch import DeviceMesh, OpOverload, Replicate, TensorMeta
 from ...errors import ShardpropError
 from ...model.op_traits import traits_of
 from ...model.question import OutputMeta, metas_of
@@ -57,13 +57,15 @@ def strategies(
 
     Args:
         op: An overload that is decided: by a rule, its decomposition, or torch's own code.
-        args: Its arguments; tensors as TensorMeta, as tensors (of which only the metadata is read)
-            or as DTensorSpec.
+        args: Its arguments; tensors as TensorMeta, as tensors (of which only the metadata is read),
+            as DTensorSpec, or as the OpStrategy of the op that makes them.
         kwargs: Its keyword arguments, likewise.
         mesh: Where all operands are.
         sources: Per operand (tensors of `args`, then of `kwargs`, lists flattened) the layouts in
-            which it may come: each a placement per mesh dim, or a DTensorSpec. None, for an operand
-            or for all: the one it was given with, else every combination of Replicate and Shard.
+            which it may come: each a placement per mesh dim, or a DTensorSpec; or the OpStrategy of
+            the op that makes it (of several outputs, with the number of the output). None, for an
+            operand or for all: those it was given with, else every combination of Replicate and
+            Shard.
         prices: What it costs to bring an operand from a source to where a strategy wants it: an
             ExactPlanner, what `enable` takes for a topology (save a function), or a function
             ``(src, dst) -> microseconds`` of two DTensorSpec, called once for each distinct pair.
@@ -129,6 +131,12 @@ def _of_op(
     if len(metas) != numbered.outputs:
         outputs = np.repeat(outputs, len(metas), axis=1)
     outputs[:, [meta is None for meta in metas]] = -1  # rows may name a placement all the same
+    # A number that rows give no placement, such as the seed of attention: torch hands out what each
+    # rank has made, as it is.
+    for k, meta in enumerate(metas):
+        unplaced = outputs[:, k] < 0
+        if meta is not None and not meta.shape and unplaced.any():
+            outputs[unplaced, k] = table.id((Replicate(),) * mesh.ndim)
     return Strategies(
         op,
         mesh,

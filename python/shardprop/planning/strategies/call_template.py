@@ -14,6 +14,7 @@ from ..._torch import (
     DTensorSpec,
     OpOverload,
     OpSchema,
+    OpStrategy,
     Replicate,
     TensorMeta,
     default_shard_order,
@@ -37,7 +38,7 @@ class _Tensor(NamedTuple):
 
     number: int
     meta: TensorMeta
-    own: Placements | None
+    own: Sequence[Placements] | None
 
 
 class CallTemplate:
@@ -48,7 +49,7 @@ class CallTemplate:
         mesh: Where its operands are.
         meta: Metadata of its outputs; of a list op, of its one element's.
         operand_metas: Per operand, in the order of `Question.operands`.
-        own: Per operand the layout that it came with, if any.
+        own: Per operand the layouts that it came with, if any.
     """
 
     def __init__(
@@ -68,15 +69,17 @@ class CallTemplate:
     def _mark(self, item: Any, name: str) -> Any:
         """The item, or the mark that stands for it."""
         where = f"{self.op}, {name}"
-        if isinstance(item, (TensorMeta, torch.Tensor, DTensorSpec)):
+        if isinstance(item, (TensorMeta, torch.Tensor, DTensorSpec, OpStrategy)):
             meta, own = _read_tensor(item, self.mesh, where)
             if not all(type(size) is int for size in (*meta.shape, *meta.stride)):
                 raise ShardpropError(f"{where}: Expected sizes that are ints, got {meta.shape}.")
             tensor = _Tensor(len(self._tensors), meta, own)
             self._tensors.append(tensor)
             return tensor
-        if type(item) in (list, tuple):
-            return type(item)(self._mark(x, f"{name}[{i}]") for i, x in enumerate(item))
+        if isinstance(item, (list, tuple)) and not isinstance(item, torch.Size):
+            # Of the kinds that torch's rules know: a graph of torch.fx has others.
+            kind = list if isinstance(item, list) else tuple
+            return kind(self._mark(x, f"{name}[{i}]") for i, x in enumerate(item))
         return item
 
     def settle(self, rule: Rule | None) -> None:
@@ -117,7 +120,7 @@ class CallTemplate:
         return [self._tensors[number].meta for number in self._order]
 
     @property
-    def own(self) -> list[Placements | None]:
+    def own(self) -> list[Sequence[Placements] | None]:
         return [self._tensors[number].own for number in self._order]
 
     def schema(self, specs: Sequence[DTensorSpec]) -> OpSchema:
@@ -154,18 +157,22 @@ class CallTemplate:
         return self.schema(specs)
 
 
-def _read_tensor(item: Any, mesh: DeviceMesh, where: str) -> tuple[TensorMeta, Placements | None]:
+def _read_tensor(
+    item: Any, mesh: DeviceMesh, where: str
+) -> tuple[TensorMeta, Sequence[Placements] | None]:
     if isinstance(item, TensorMeta):
         return item, None
     if isinstance(item, DTensor):
         _same_mesh(item.device_mesh, mesh, where)
-        return meta_of(item), tuple(item.placements)
+        return meta_of(item), [tuple(item.placements)]
     if isinstance(item, torch.Tensor):
         return meta_of(item), None
-    check_spec(where, item)
-    _same_mesh(item.mesh, mesh, where)
-    refuse_order(where, item)
-    return item.tensor_meta, tuple(item.placements)
+    specs = [each.output_specs for each in getattr(item, "strategies", ())] or [item]
+    for spec in specs:
+        check_spec(where, spec)
+        _same_mesh(spec.mesh, mesh, where)
+        refuse_order(where, spec)
+    return specs[0].tensor_meta, [tuple(spec.placements) for spec in specs]
 
 
 def _same_mesh(its: DeviceMesh, mesh: DeviceMesh, where: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..._torch import DTensor, DTensorSpec, OpOverload, TensorMeta, spec_of
+from ..._torch import DTensor, DTensorSpec, OpOverload, OpStrategy, TensorMeta, spec_of
 from ...errors import ShardpropError
 from ...propagation.list_ops import is_tensor_list
 from .sources import check_count
@@ -15,7 +15,7 @@ from .sources import check_count
 __all__ = ["TENSORS", "Element", "cut_into_elements"]
 
 # What may be given in place of a tensor.
-TENSORS = (TensorMeta, torch.Tensor, DTensorSpec)
+TENSORS = (TensorMeta, torch.Tensor, DTensorSpec, OpStrategy)
 
 
 class Element(NamedTuple):
@@ -65,6 +65,8 @@ def _key(item: Any) -> object:
         return "tensor", tuple(item.shape), tuple(item.stride), item.dtype
     if isinstance(item, DTensorSpec):
         return item.mesh, item.placements, item.shard_order, _key(item.tensor_meta)
+    if isinstance(item, OpStrategy):
+        return type(item), id(item)
     if isinstance(item, (list, tuple)):
         return type(item), tuple(map(_key, item))
     return type(item), repr(item)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -57,7 +56,10 @@ class _ByFunction:
 
     def __init__(self, price: Callable[[DTensorSpec, DTensorSpec], float]) -> None:
         self._price = price
-        self._known: dict[tuple[TensorMeta, Placements, Placements], float] = {}
+        # Specs by what they say, and prices by pairs of these objects: to hash an int is quicker
+        # than to hash placements.
+        self._specs: dict[tuple[TensorMeta, Placements], DTensorSpec] = {}
+        self._known: dict[tuple[int, int], float] = {}
 
     def table(
         self,
@@ -66,21 +68,22 @@ class _ByFunction:
         sources: Sequence[Placements],
         wanted: Sequence[Placements],
     ) -> NDArray[np.float64]:
-        prices = np.empty((len(wanted), len(sources)), np.float64)
-        for (row, target), (column, source) in itertools.product(
-            enumerate(wanted), enumerate(sources)
-        ):
-            prices[row, column] = self._of_pair(meta, mesh, source, target)
-        return prices
+        from_specs = [self._spec(meta, mesh, layout) for layout in sources]
+        to_specs = [self._spec(meta, mesh, layout) for layout in wanted]
+        prices = [self._of_pair(src, dst) for dst in to_specs for src in from_specs]
+        return np.array(prices, np.float64).reshape(len(wanted), len(sources))
 
-    def _of_pair(
-        self, meta: TensorMeta, mesh: DeviceMesh, source: Placements, target: Placements
-    ) -> float:
-        key = meta, source, target
-        known = self._known.get(key)
+    def _spec(self, meta: TensorMeta, mesh: DeviceMesh, layout: Placements) -> DTensorSpec:
+        spec = self._specs.get((meta, layout))
+        if spec is None:
+            spec = self._specs[meta, layout] = make_spec(mesh, layout, meta)
+        return spec
+
+    def _of_pair(self, src: DTensorSpec, dst: DTensorSpec) -> float:
+        pair = id(src), id(dst)
+        known = self._known.get(pair)
         if known is None:
-            src, dst = make_spec(mesh, source, meta), make_spec(mesh, target, meta)
-            known = self._known[key] = self._checked(self._price(src, dst), src, dst)
+            known = self._known[pair] = self._checked(self._price(src, dst), src, dst)
         return known
 
     def _checked(self, price: Any, src: DTensorSpec, dst: DTensorSpec) -> float:

@@ -10,6 +10,7 @@ from ..._torch import (
     DeviceMesh,
     DTensorSpec,
     OpOverload,
+    OpStrategy,
     Placement,
     Replicate,
     Shard,
@@ -24,7 +25,7 @@ from ...model.placements import Placements
 from ...model.spec_checks import refuse_mixed_partials
 from .call_template import CallTemplate, refuse_order
 
-__all__ = ["check_count", "kinds_among", "read_sources"]
+__all__ = ["check_count", "kinds_among", "read_layouts", "read_sources"]
 
 # Of an operand of which nothing is said; more are no use to anybody.
 _MOST_PLAIN_LAYOUTS = 4096
@@ -61,12 +62,27 @@ def check_count(op: OpOverload, sources: Any, operands: int) -> None:
 
 
 def _of_operand(
-    where: str, mesh: DeviceMesh, meta: TensorMeta, own: Placements | None, asked: Any
+    where: str, mesh: DeviceMesh, meta: TensorMeta, own: Sequence[Placements] | None, asked: Any
 ) -> list[Placements]:
     if asked is None:
         if own is None:
             return _all_plain(where, mesh, len(meta.shape))
-        asked = [own]
+        asked = own
+    return read_layouts(where, mesh, meta, asked)
+
+
+def read_layouts(where: str, mesh: DeviceMesh, meta: TensorMeta, asked: Any) -> list[Placements]:
+    """Layouts of a tensor as a program gives them: placements or specs, or the OpStrategy of the op
+    that makes the tensor (of several outputs, with the number of the output).
+
+    Raises:
+        ShardpropError: none at all, or one that the tensor cannot have.
+    """
+    match asked:
+        case OpStrategy():
+            asked = [strategy.output_specs for strategy in asked.strategies]
+        case (OpStrategy(), int(output)):
+            asked = [strategy.output_specs[output] for strategy in asked[0].strategies]
     if not isinstance(asked, (list, tuple)) or (asked and isinstance(asked[0], Placement)):
         raise ShardpropError(f"{where}: Expected a sequence of layouts, got {asked!r}.")
     if not asked:

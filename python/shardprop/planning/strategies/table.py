@@ -185,6 +185,15 @@ class Strategies:
         ]
         return operands, outputs
 
+    def by_local_shapes(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Strategies whose operands have equal local shapes, which compute the same: int [D], the
+        first of each kind, and int [strategies], of which kind each one is."""
+        shapes = [np.zeros((len(self), 1), np.int64), *self.local_shapes()[0]]
+        _, first, kind = np.unique(
+            np.concatenate(shapes, axis=1), axis=0, return_index=True, return_inverse=True
+        )
+        return first, kind.reshape(-1)
+
     def _shapes(self, numbers: Numbers, meta: TensorMeta) -> NDArray[np.int64]:
         distinct, classes = np.unique(numbers, return_inverse=True)
         present = distinct[distinct >= 0]
