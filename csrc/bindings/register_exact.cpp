@@ -10,22 +10,31 @@
 namespace shardprop::bindings {
 namespace {
 
-using GroupArgument = std::pair<std::vector<std::uint8_t>, std::vector<std::pair<double, double>>>;
+// (from bytes, microseconds, microseconds for each byte) of each piece.
+using CurveArgument = std::vector<std::tuple<double, double, double>>;
+using GroupArgument = std::pair<std::vector<std::uint8_t>, std::vector<CurveArgument>>;
+
+PriceCurve decode_curve(const CurveArgument& argument) {
+  if (argument.empty()) throw CostError("Expected a price of one piece and more, got none.");
+  std::vector<PricePiece> pieces;
+  for (const auto& [from_bytes, fixed_us, us_per_byte] : argument) {
+    pieces.push_back({from_bytes, fixed_us, us_per_byte});
+  }
+  return PriceCurve(std::move(pieces));
+}
 
 Group decode_group(const GroupArgument& argument, const CostModel& model) {
-  const auto& [mesh_dims, lines] = argument;
-  if (lines.size() != kCollectives) {
-    throw CostError("Expected a line for each of " + std::to_string(kCollectives) +
-                    " collectives, got " + std::to_string(lines.size()) + ".");
+  const auto& [mesh_dims, curves] = argument;
+  if (curves.size() != kCollectives) {
+    throw CostError("Expected a price for each of " + std::to_string(kCollectives) +
+                    " collectives, got " + std::to_string(curves.size()) + ".");
   }
   Group group;
   group.mesh_dims = mesh_dims;
   for (const std::uint8_t m : mesh_dims) {
     if (m < model.ndim) group.ranks *= model.size[m];
   }
-  for (int kind = 0; kind < kCollectives; ++kind) {
-    group.lines[kind] = {lines[kind].first, lines[kind].second};
-  }
+  for (int kind = 0; kind < kCollectives; ++kind) group.prices[kind] = decode_curve(curves[kind]);
   return group;
 }
 

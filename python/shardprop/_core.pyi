@@ -122,7 +122,7 @@ class CostModel:
     def __init__(
         self,
         sizes: Sequence[int],
-        groups: Sequence[tuple[Sequence[int], Sequence[tuple[float, float]]]],
+        groups: Sequence[tuple[Sequence[int], Sequence[Sequence[tuple[float, float, float]]]]],
         kernel_us: float,
         memory_us_per_byte: float,
         all_to_all_gathers: bool,

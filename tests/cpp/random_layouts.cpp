@@ -10,8 +10,16 @@ int pick(std::mt19937_64& random, int low, int high) {
   return std::uniform_int_distribution<int>(low, high)(random);
 }
 
-CostLine random_line(std::mt19937_64& random) {
-  return {pick(random, 0, 400) / 16.0, pick(random, 1, 1000) / 1024.0 / 65536.0};
+// Of one piece, or of several between which the price falls and rises.
+PriceCurve random_curve(std::mt19937_64& random) {
+  std::vector<PricePiece> pieces;
+  double from = 0.0;
+  const bool straight = pick(random, 0, 1) == 0;
+  for (int left = straight ? 1 : pick(random, 2, 5); left > 0; --left) {
+    pieces.push_back({from, pick(random, 0, 400) / 16.0, pick(random, 1, 1000) / 1024.0 / 65536.0});
+    from += pick(random, 1, 4096) / 2.0;
+  }
+  return PriceCurve(std::move(pieces));
 }
 
 }  // namespace
@@ -31,7 +39,7 @@ CostModel random_model(std::mt19937_64& random, std::vector<std::int64_t> sizes,
       }
       if (static_cast<int>(group.mesh_dims.size()) != dims) continue;
       if (dims > 1 && pick(random, 1, 100) > flattened) continue;
-      for (CostLine& line : group.lines) line = random_line(random);
+      for (PriceCurve& price : group.prices) price = random_curve(random);
       model.groups.push_back(group);
     }
   }

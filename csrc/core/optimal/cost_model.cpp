@@ -21,6 +21,20 @@ void require(double value, const std::string& where) {
   throw CostError(where + ": Expected a number of 0 and more, got " + std::to_string(value) + ".");
 }
 
+void validate_curve(const PriceCurve& curve, const std::string& where) {
+  double last = -1.0;
+  for (const PricePiece& piece : curve.pieces()) {
+    require(piece.from_bytes, where + ".from_bytes");
+    require(piece.fixed_us, where + ".fixed_us");
+    require(piece.us_per_byte, where + ".us_per_byte");
+    if (last < 0.0 ? piece.from_bytes != 0.0 : piece.from_bytes <= last) {
+      throw CostError(where + ".from_bytes: Expected 0 first and then ascending bytes, got " +
+                      std::to_string(piece.from_bytes) + ".");
+    }
+    last = piece.from_bytes;
+  }
+}
+
 unsigned mask_of(const Group& group) {
   unsigned mask = 0;
   for (const std::uint8_t m : group.mesh_dims) mask |= 1u << m;
@@ -43,9 +57,7 @@ void validate_group(const CostModel& model, const Group& group, const std::strin
                     ".");
   }
   for (int kind = 0; kind < kCollectives; ++kind) {
-    const std::string line = where + "." + name_of(static_cast<Collective>(kind));
-    require(group.lines[kind].fixed_us, line + ".fixed_us");
-    require(group.lines[kind].us_per_byte, line + ".us_per_byte");
+    validate_curve(group.prices[kind], where + "." + name_of(static_cast<Collective>(kind)));
   }
 }
 
@@ -54,8 +66,13 @@ void validate_group(const CostModel& model, const Group& group, const std::strin
 std::int64_t CostModel::communication(Collective kind, const Group& group,
                                       double wire_bytes) const {
   if (callback) return rounded(callback(kind, group, wire_bytes), name_of(kind));
-  const CostLine& line = group.lines[static_cast<int>(kind)];
-  return rounded(line.fixed_us + wire_bytes * line.us_per_byte, name_of(kind));
+  return rounded(group.prices[static_cast<int>(kind)].at(wire_bytes), name_of(kind));
+}
+
+std::int64_t CostModel::least_communication(Collective kind, const Group& group,
+                                            double wire_bytes) const {
+  if (callback) return 0;
+  return rounded(group.prices[static_cast<int>(kind)].least_from(wire_bytes), name_of(kind));
 }
 
 std::int64_t CostModel::local_work(int kernels, double traffic) const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "layout/mesh.h"
+#include "optimal/price_curve.h"
 
 namespace shardprop {
 
@@ -51,16 +52,11 @@ struct CostError : std::domain_error {
   using std::domain_error::domain_error;
 };
 
-struct CostLine {
-  double fixed_us = 0.0;
-  double us_per_byte = 0.0;
-};
-
 // One mesh dim, or several that have a process group in common.
 struct Group {
   std::vector<std::uint8_t> mesh_dims;  // ascending
   std::int64_t ranks = 1;
-  std::array<CostLine, kCollectives> lines{};
+  std::array<PriceCurve, kCollectives> prices{};  // over the bytes that a rank sends
 };
 
 struct CostModel {
@@ -70,18 +66,22 @@ struct CostModel {
   double kernel_us = 0.0;
   double memory_us_per_byte = 0.0;
   bool all_to_all_gathers = false;  // an all-to-all is made of an all-gather, as torch's over gloo
-  // Prices collectives instead of the lines: microseconds from bytes that a rank sends.
+  // Prices collectives instead of the curves: microseconds from bytes that a rank sends.
   std::function<double(Collective, const Group&, double wire_bytes)> callback;
 
   // Picoseconds of a collective in which each rank sends `wire_bytes`, and of local kernels that
-  // read and write `traffic` bytes in all. Both throw CostError.
+  // read and write `traffic` bytes in all. All throw CostError.
   [[nodiscard]] std::int64_t communication(Collective kind, const Group& group,
                                            double wire_bytes) const;
+  // No more than `communication` of so many bytes, nor of more: for bounds, as prices may fall.
+  [[nodiscard]] std::int64_t least_communication(Collective kind, const Group& group,
+                                                 double wire_bytes) const;
   [[nodiscard]] std::int64_t local_work(int kernels, double traffic) const;
 };
 
-// Throws CostError, with the place, unless sizes are above 0, lines are finite and not below 0,
-// each mesh dim of size 2 and more has a group of its own, and no two groups are the same.
+// Throws CostError, with the place, unless sizes are above 0, curves begin at 0 bytes and ascend,
+// all figures are finite and not below 0, each mesh dim of size 2 and more has a group of its own,
+// and no two groups are the same.
 void validate_cost_model(const CostModel& model);
 
 [[nodiscard]] const char* name_of(Collective kind);

@@ -112,7 +112,7 @@ void Relaxation::collective(std::size_t group, Collective kind, Pattern from, Pa
     if (kind == Collective::kAllReduce) wire = std::floor(2 * wire / ranks);
     if (kind == Collective::kReduceScatter) wire /= ranks;
     if (kind == Collective::kAllToAll && !model.all_to_all_gathers) wire /= ranks;
-    std::int64_t ps = model.communication(kind, ranks_of, wire);
+    std::int64_t ps = model.least_communication(kind, ranks_of, wire);
     if (kind == Collective::kAllReduce) ps += model.local_work(1, 2 * held);
     if (kind == Collective::kAllToAll) ps += model.local_work(2, 4 * held);
     if (ps < kMaxPicoseconds) offer(far, add(price_, price_of(ps, 1)));
@@ -126,7 +126,7 @@ void Relaxation::permute(std::size_t group) {
   for (int a = 0; a < active_; ++a) {
     if (masks_[group] >> a & 1u && at(near_, a) == kPending) return;
   }
-  const std::int64_t ps = space_.model().communication(
+  const std::int64_t ps = space_.model().least_communication(
       Collective::kPermute, space_.group(static_cast<int>(group)), bytes(near_));
   if (ps < kMaxPicoseconds) each_arrangement(group, 0, near_, add(price_, price_of(ps, 1)));
 }

@@ -3,7 +3,8 @@
 // In it a mesh dim is replicated, partial, sharded as one given layout has it (it is in the part of
 // a shard order that both begin with: "good"), or sharded otherwise ("bad"); any shard can be
 // reached or left at any time, and every size divides. Each move of the real world is a move there
-// that costs no more. There are 4^n such states for n mesh dims, few enough to know them all.
+// of no more bytes, and is priced as the cheapest of so many and more: so it costs no more. There
+// are 4^n such states for n mesh dims, few enough to know them all.
 #pragma once
 
 #include <array>

@@ -30,7 +30,13 @@ def in_core(model: CostModel, most_mesh_dims: int) -> _core.CostModel:
     """The core's form of a cost model, without the groups of more mesh dims."""
     try:
         groups = [
-            (group.mesh_dims, [(line.fixed_us, line.us_per_byte) for line in group.lines])
+            (
+                group.mesh_dims,
+                [
+                    [(piece.from_bytes, piece.fixed_us, piece.us_per_byte) for piece in line.pieces]
+                    for line in group.lines
+                ],
+            )
             for group in model.groups
             if len(group.mesh_dims) <= most_mesh_dims
         ]

@@ -35,7 +35,7 @@ TEST(a_price_counts_picoseconds_first_and_collectives_second) {
 
 TEST(prices_are_rounded_to_the_nearest_picosecond) {
   CostModel model = small_model();
-  model.groups[0].lines[0] = {1.0, 0.5e-6};
+  model.groups[0].prices[0] = {1.0, 0.5e-6};
   CHECK_EQ(model.communication(Collective::kAllGather, model.groups[0], 1.0), 1'000'001);
   CHECK_EQ(model.communication(Collective::kAllGather, model.groups[0], 2.0), 1'000'001);
 }
@@ -44,8 +44,14 @@ TEST(a_sound_model_passes) { CHECK_EQ(fault_of(small_model()), ""); }
 
 TEST(faults_of_a_model_are_named_by_their_place) {
   CostModel model = small_model();
-  model.groups[1].lines[2].us_per_byte = -1.0;
+  model.groups[1].prices[2] = {1.0, -1.0};
   CHECK_EQ(fault_of(model).rfind("groups[1].all_reduce.us_per_byte", 0), 0u);
+  for (const std::vector<PricePiece>& pieces :
+       {std::vector<PricePiece>{{1.0, 1.0, 1.0}}, {{0.0, 1.0, 1.0}, {0.0, 2.0, 1.0}}}) {
+    model = small_model();
+    model.groups[1].prices[2] = PriceCurve(pieces);
+    CHECK_EQ(fault_of(model).rfind("groups[1].all_reduce.from_bytes: Expected 0 first", 0), 0u);
+  }
   model = small_model();
   model.kernel_us = std::numeric_limits<double>::quiet_NaN();
   CHECK_EQ(fault_of(model).rfind("kernel_us", 0), 0u);

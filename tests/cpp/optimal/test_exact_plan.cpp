@@ -53,8 +53,8 @@ CostModel ring(std::vector<std::int64_t> sizes) {
   std::mt19937_64 random(1);
   CostModel model = random_model(random, std::move(sizes), 0);
   for (Group& group : model.groups) {
-    group.lines.fill({10.0, 1e-4});
-    group.lines[static_cast<int>(Collective::kAllReduce)].fixed_us = 20.0;
+    group.prices.fill({10.0, 1e-4});
+    group.prices[static_cast<int>(Collective::kAllReduce)] = {20.0, 1e-4};
   }
   model.kernel_us = 0.0;
   model.memory_us_per_byte = 0.0;
@@ -135,7 +135,7 @@ TEST(a_cached_bound_is_the_same_bound) {
 TEST(a_reduction_scatters_first_and_gathers_last) {
   // A quarter of the bytes crosses mesh dim 0.
   CostModel model = ring({2, 4});
-  model.groups[0].lines.fill({10.0, 1e-2});
+  model.groups[0].prices.fill({10.0, 1e-2});
   const TensorInfo info{{64, 64}, 4, 0};
   const ExactPlan plan = exact_plan(model, info, layout_of({partial(kSum), partial(kSum)}),
                                     layout_of({replicate(), replicate()}), 0.0, nullptr);
@@ -147,7 +147,7 @@ TEST(an_uneven_dim_is_not_gathered_over_a_flattened_mesh) {
   Group both;
   both.mesh_dims = {0, 1};
   both.ranks = 4;
-  both.lines.fill({10.0, 1e-4});
+  both.prices.fill({10.0, 1e-4});
   model.groups.push_back(both);
   const Layout source = layout_of({shard(0), shard(0)}),
                target = layout_of({replicate(), replicate()});
@@ -162,7 +162,7 @@ TEST(shards_change_places_over_a_flattened_mesh) {
   Group both;
   both.mesh_dims = {0, 1};
   both.ranks = 8;
-  both.lines.fill({10.0, 1e-4});
+  both.prices.fill({10.0, 1e-4});
   model.groups.push_back(both);
   const ExactPlan plan = exact_plan(
       model, {{8, 8}, 4, 0}, layout_of({shard(0), shard(1)}),

@@ -101,7 +101,7 @@ TEST(a_partial_that_is_reduced_later_is_no_bargain) {
   // Partial, or be moved first.
   std::mt19937_64 random(1);
   CostModel model = testing::random_model(random, {4}, 0);
-  for (Group& group : model.groups) group.lines.fill({10.0, 1e-3});
+  for (Group& group : model.groups) group.prices.fill({10.0, 1e-3});
   model.kernel_us = model.memory_us_per_byte = 0.0;
   model.all_to_all_gathers = false;
   Problem problem;

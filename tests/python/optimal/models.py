@@ -7,7 +7,14 @@ import math
 import random
 from collections.abc import Callable, Sequence
 
-from shardprop.cost.cost_model import COLLECTIVES, CostModel, GroupCosts, LinearPrice
+from shardprop.cost.cost_model import (
+    COLLECTIVES,
+    CostModel,
+    GroupCosts,
+    LinearPrice,
+    PiecewisePrice,
+    PricePiece,
+)
 
 __all__ = ["all_groups", "random_groups", "random_model", "ring_model"]
 
@@ -79,14 +86,16 @@ def random_model(rng: random.Random, sizes: Sequence[int]) -> CostModel:
     launch = rng.choice((0.0, 1.0, 6.6, 50.0))
     speed = {m: 10 ** rng.uniform(-6, -3) for m in range(len(sizes))}
     odd = rng.random() < 0.3  # collectives of a group have nothing to do with each other
+    broken = rng.random() < 0.3  # prices fall and rise at some sizes, as those of NCCL's tuner do
 
-    def line(group: tuple[int, ...], kind: str) -> LinearPrice:
+    def line(group: tuple[int, ...], kind: str) -> LinearPrice | PiecewisePrice:
         n = math.prod(sizes[m] for m in group)
         per_byte = max(speed[m] for m in group)
         if odd or (len(group) > 1 and rng.random() < 0.3):
             per_byte *= 10 ** rng.uniform(-1, 1)
         hops = {"all_reduce": 2 * (n - 1), "permute": 1}.get(kind, n - 1)
-        return LinearPrice(launch + hops * rng.choice((0.0, 0.6, 2.7)), per_byte)
+        price = LinearPrice(launch + hops * rng.choice((0.0, 0.6, 2.7)), per_byte)
+        return _broken(rng, price) if broken else price
 
     def costs(group: tuple[int, ...]) -> GroupCosts:
         return _costs(group, lambda kind: line(group, kind))
@@ -100,9 +109,26 @@ def random_model(rng: random.Random, sizes: Sequence[int]) -> CostModel:
     )
 
 
+def _broken(rng: random.Random, line: LinearPrice) -> PiecewisePrice:
+    """The line, but for some sizes dearer or cheaper."""
+    starts = sorted({0, *(rng.randrange(4096) for _ in range(rng.randrange(4)))})
+    return PiecewisePrice(
+        tuple(
+            PricePiece(
+                start,
+                line.fixed_us * rng.choice((1.0, 1.0, 0.5, 3.0)),
+                line.us_per_byte * rng.choice((1.0, 0.4, 2.5)),
+            )
+            for start in starts
+        )
+    )
+
+
 def _alone(sizes: Sequence[int]) -> list[tuple[int, ...]]:
     return [(m,) for m, size in enumerate(sizes) if size > 1]
 
 
-def _costs(group: tuple[int, ...], line: Callable[[str], LinearPrice]) -> GroupCosts:
+def _costs(
+    group: tuple[int, ...], line: Callable[[str], LinearPrice | PiecewisePrice]
+) -> GroupCosts:
     return GroupCosts(group, tuple(line(kind) for kind in COLLECTIVES))

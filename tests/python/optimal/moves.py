@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shardprop.cost.cost_model import COLLECTIVES, CostModel, LinearPrice
+from shardprop.cost.cost_model import COLLECTIVES, CostModel
 
 from .permutes import permuted
 from .state import REPLICATED, SPECIAL, SS, P, Placed, R, S, State, ceil, local_shape
@@ -345,13 +345,10 @@ def _comm_ps(model: CostModel, kind: str, group: Group, n: int, wire: int) -> in
         return 0
     if model.callback is not None:
         return _picoseconds(model.callback(kind, group, n, wire))
-    line = _line(model, kind, group)
-    return _picoseconds(line.fixed_us + wire * line.us_per_byte)
-
-
-def _line(model: CostModel, kind: str, group: Group) -> LinearPrice:
     (costs,) = (costs for costs in model.groups if costs.mesh_dims == group)
-    return costs.lines[COLLECTIVES.index(kind)]
+    pieces = costs.lines[COLLECTIVES.index(kind)].pieces
+    piece = [piece for piece in pieces if piece.from_bytes <= wire][-1]
+    return _picoseconds(piece.fixed_us + wire * piece.us_per_byte)
 
 
 def _local_ps(model: CostModel, kernels: int, traffic: int) -> int:

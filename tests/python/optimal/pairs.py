@@ -14,7 +14,13 @@ from torch.distributed.tensor import Partial, Placement, Replicate
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.placement_types import _StridedShard
 
-from shardprop.cost.cost_model import CostModel, GroupCosts, LinearPrice
+from shardprop.cost.cost_model import (
+    CostModel,
+    GroupCosts,
+    LinearPrice,
+    PiecewisePrice,
+    PricePiece,
+)
 from shardprop.model.plan_steps import Layout, Step
 
 from ..parity.meshes import MeshKey
@@ -137,11 +143,20 @@ def _at_size(model: CostModel, times: float) -> CostModel:
     groups = tuple(
         GroupCosts(
             group.mesh_dims,
-            tuple(LinearPrice(line.fixed_us, line.us_per_byte * times) for line in group.lines),
+            tuple(_line_at_size(line, times) for line in group.lines),
         )
         for group in model.groups
     )
     return replace(model, groups=groups, memory_us_per_byte=model.memory_us_per_byte * times)
+
+
+def _line_at_size(line: LinearPrice | PiecewisePrice, times: float) -> PiecewisePrice:
+    return PiecewisePrice(
+        tuple(
+            PricePiece(piece.from_bytes / times, piece.fixed_us, piece.us_per_byte * times)
+            for piece in line.pieces
+        )
+    )
 
 
 def _random_with(

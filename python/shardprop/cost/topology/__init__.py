@@ -11,6 +11,7 @@ from .compute import Compute
 from .groups import CostSource
 from .links import Link, Measured, PerCollective
 from .loading import load_topology
+from .nccl import Machine
 from .presets import PRESETS
 from .sources import cost_model_on
 from .topology import Between, Group, Memory, Node, Topology
@@ -24,6 +25,7 @@ __all__ = [
     "CostSource",
     "Group",
     "Link",
+    "Machine",
     "Measured",
     "Memory",
     "Node",

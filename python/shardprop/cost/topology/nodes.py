@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._torch import DeviceMesh
-from ..cost_model import COLLECTIVES, LinearPrice
+from ..cost_model import COLLECTIVES, LinearPrice, PiecewisePrice
 from .groups import MeshDims, Span, ranks_of, span
 from .links import Link, PerCollective, hops, us_per_byte
+from .nccl import Machine, Wiring, piecewise_price
 
 __all__ = ["Between", "Node"]
+
+# NCCL's tuner has no estimate of what is made of sends and receives.
+_TUNED = ("all_gather", "reduce_scatter", "all_reduce")
 
 
 @dataclass(frozen=True)
@@ -32,33 +36,55 @@ class Node:
     Attributes:
         within: For each collective.
         between: None where all ranks are on one node.
+        nccl: What NCCL runs on. With it all-gathers, reduce-scatters and all-reduces have the
+            prices of NCCL's tuner: of their links the bandwidths count, the latencies do not. None:
+            they have those of a ring over the links.
     """
 
     within: PerCollective[Link]
     between: Between | None = None
+    nccl: Machine | None = None
 
     def lines(
         self, mesh: DeviceMesh, dims: MeshDims, launch_us: float, *, gathers: bool
-    ) -> tuple[LinearPrice, ...]:
+    ) -> tuple[LinearPrice | PiecewisePrice, ...]:
         """The prices of the collectives over these mesh dims, wherever their groups lie.
 
         Args:
             mesh: Whose global ranks tell the nodes.
             dims: The group.
-            launch_us: Of any collective.
+            launch_us: Of any collective that is priced by its links.
             gathers: An all-to-all is made of an all-gather.
         """
-        between = self.between
-        lies = None if between is None else span(mesh, dims, between.devices)
-        if between is None or lies is None or lies.nodes == 1:
-            ranks = ranks_of(mesh, dims)
-            return tuple(self.within.of(n).linear_price(n, ranks, launch_us) for n in COLLECTIVES)
-        return tuple(
-            _linear_price(
-                name, lies, self.within.of(name), between.links.of(name), launch_us, gathers
-            )
-            for name in COLLECTIVES
-        )
+        ranks = ranks_of(mesh, dims)
+        lies = Span(ranks, 1, ranks)
+        if self.between is not None:
+            lies = span(mesh, dims, self.between.devices)
+        return tuple(self._price(name, lies, launch_us, gathers) for name in COLLECTIVES)
+
+    def _price(
+        self, collective: str, lies: Span, launch_us: float, gathers: bool
+    ) -> LinearPrice | PiecewisePrice:
+        if self.nccl is not None and collective in _TUNED:
+            return piecewise_price(self._wiring(self.nccl, collective, lies), collective)
+        if self.nccl is not None:
+            launch_us += self.nccl.waiting_us(lies.nodes)
+        within, between = self.within.of(collective), self.between
+        if between is None or lies.nodes == 1:
+            return within.linear_price(collective, lies.ranks, launch_us)
+        across = between.links.of(collective)
+        return _linear_price(collective, lies, within, across, launch_us, gathers)
+
+    def _wiring(self, machine: Machine, collective: str, lies: Span) -> Wiring:
+        """What a group has of the links, for NCCL's tuner."""
+        within, between = self.within.of(collective).bandwidth_gb_s, self.between
+        local = lies.ranks_per_node
+        if between is None or lies.nodes == 1:
+            return Wiring(machine, lies.ranks, 1, lies.ranks, within)
+        cards = machine.cards or between.devices
+        card_gb_s = between.links.of(collective).bandwidth_gb_s * between.devices / cards
+        near = max(1, min(cards, local * cards // between.devices))
+        return Wiring(machine, lies.ranks, lies.nodes, local, within, near, card_gb_s)
 
 
 def _linear_price(

@@ -7,17 +7,21 @@ from collections.abc import Mapping
 from .compute import Compute
 from .groups import CostSource
 from .links import Link, PerCollective
+from .nccl import Machine
 from .topology import Between, Memory, Node, Topology
 from .torch_model import TorchTopology
 
 __all__ = ["PRESETS"]
 
-_NCCL_TUNING = "https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc"
-_NCCL_TOPO = "https://github.com/NVIDIA/nccl/blob/master/src/graph/topo.h"
+_NCCL = "https://github.com/NVIDIA/nccl/blob/v2.30.7-1/src/graph"
 
-# NCCL's ring with the LL protocol, which is what small messages use: to start (6.6 us), for a step
-# over NVLink (0.6 us) and for one over the network (2.7 us).
-_LAUNCH_US, _NVLINK_US, _NETWORK_US = 6.6, 0.6, 2.7
+# Of what NCCL's tuner has no estimate for, all-to-alls and permutations: those of its ring with the
+# LL protocol, to start (6.6 us), for a step over NVLink (0.6) or PCIe (1.0), and over the network.
+_LAUNCH_US, _NVLINK_US, _PCIE_US, _NETWORK_US = 6.6, 0.6, 1.0, 2.7
+
+# All-reduces of 8 bytes on 16 nodes of H100s took 62 us where the tuner expects 55.2: 6.8 us more
+# for 15 further nodes.
+_SYNC_US_PER_NODE = 0.45
 
 # An estimate: about what the shortest kernel takes on a GPU when another one follows it.
 _GPU_KERNEL_US = 2.0
@@ -29,6 +33,7 @@ def _nvlink_node(
     link_gb_s: float,
     network_gb_s: float,
     hbm_gb_s: float,
+    machine: Machine,
     compute: Compute,
     *sources: str,
 ) -> Topology:
@@ -40,10 +45,15 @@ def _nvlink_node(
         node=Node(
             PerCollective.same(Link(_NVLINK_US, links * link_gb_s)),
             Between(8, PerCollective.same(Link(_NETWORK_US, network_gb_s))),
+            machine,
         ),
         sources=(
-            f"latencies: ring, LL protocol, {_NCCL_TUNING}",
-            f"NVLink: {links} links of {link_gb_s} GB/s that NCCL reckons with, {_NCCL_TOPO}",
+            f"all-gathers, reduce-scatters, all-reduces: read from NCCL 2.30.7, {_NCCL}/tuning.cc "
+            "and search.cc, not measured",
+            f"latencies of the others: ring, LL protocol, {_NCCL}/tuning.cc",
+            f"NVLink: {links} links of {link_gb_s} GB/s that NCCL reckons with, {_NCCL}/topo.h",
+            f"sync_us_per_node: {_SYNC_US_PER_NODE} us, what all-reduces of 8 bytes on 16 nodes of "
+            "H100s took beyond the tuner's estimate, https://github.com/NVIDIA/nccl/issues/1469",
             *sources,
             f"kernel_us: an estimate of {_GPU_KERNEL_US} us, not measured",
         ),
@@ -57,6 +67,7 @@ _A100 = _nvlink_node(
     20.0,
     25.0,
     2039.0,
+    Machine("ampere", cpu="amd", sync_us_per_node=_SYNC_US_PER_NODE),
     Compute({"float64": 19.5, "float32": 19.5, "bfloat16": 312.0, "float16": 312.0, "int8": 624.0}),
     "network: HDR InfiniBand, 200 Gb/s, one card for each GPU, as in a DGX A100; peak",
     "memory: 2,039 GB/s, A100 80GB SXM; peak, "
@@ -71,6 +82,7 @@ _H100 = _nvlink_node(
     20.6,
     50.0,
     3350.0,
+    Machine("hopper", sync_us_per_node=_SYNC_US_PER_NODE),
     Compute(
         {
             "float64": 67.0,
@@ -93,6 +105,7 @@ _B200 = _nvlink_node(
     40.1,
     50.0,
     8000.0,
+    Machine("blackwell", sync_us_per_node=_SYNC_US_PER_NODE),
     Compute(
         {
             "float64": 37.0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, get_args
 
 from pydantic import AfterValidator, model_validator
 
@@ -22,6 +22,7 @@ from ...support.json_document import (
 from ..cost_model import COLLECTIVES
 from .compute import ALWAYS_LISTED, Compute, is_dtype_name
 from .links import Link, Measured, PerCollective
+from .nccl import Architecture, Cpu, LinkKind, Machine
 from .nodes import Between, Node
 from .topology import Group, Memory, Topology
 
@@ -126,15 +127,32 @@ class _Between(_Links[_Hop]):
     devices: Count
 
 
+def _one_of(kind: object) -> Expected:
+    return Expected(f"one of {', '.join(get_args(kind))}")
+
+
+class _Machine(Part):
+    architecture: Annotated[Architecture, _one_of(Architecture)]
+    link: Annotated[LinkKind, _one_of(LinkKind)] = "nvlink"
+    nvswitch: Flag = True
+    cards: Count | None = None
+    cpu: Annotated[Cpu, _one_of(Cpu)] = "intel"
+    sharp: Flag = False
+    sync_us: NotNegative = 0.0
+    sync_us_per_node: NotNegative = 0.0
+
+
 class _Node(Part):
     within: _Links[_Hop]
     between: _Between | None = None
+    nccl: _Machine | None = None
 
     def node(self) -> Node:
-        between = self.between
+        between, nccl = self.between, self.nccl
         return Node(
             self.within.links(),
             None if between is None else Between(between.devices, between.links()),
+            None if nccl is None else Machine(**nccl.model_dump()),
         )
 
 

@@ -10,15 +10,16 @@ from pathlib import Path
 
 from ..._torch import DeviceMesh
 from ...errors import ShardpropError
-from ..cost_model import COLLECTIVES, CostModel, GroupCosts, LinearPrice
+from ..cost_model import COLLECTIVES, CostModel, GroupCosts, LinearPrice, PiecewisePrice
 from .compute import Compute
 from .entries import Lineage, entries_on
 from .groups import MeshDims, groups_of, ranks_of
 from .links import Link, Measured, PerCollective, hops, us_per_byte
+from .nccl import Machine
 from .nodes import Between, Node
 from .writing import json_values
 
-__all__ = ["Between", "Compute", "Group", "Memory", "Node", "Topology"]
+__all__ = ["Between", "Compute", "Group", "Machine", "Memory", "Node", "Topology"]
 
 
 @dataclass(frozen=True)
@@ -94,34 +95,33 @@ class Topology:
         lineage = Lineage(mesh)
         named = [group.mesh_dims for group in self.groups]
         entries = entries_on(lineage, named, wanted, self._where())
-        lines: dict[MeshDims, tuple[LinearPrice, ...]] = {}
-        for dims in wanted:  # mesh dims come first, so the members of a group are known
-            lines[dims] = self._group_prices(lineage, dims, entries, lines)
         return CostModel(
             sizes=tuple(mesh.shape),
-            groups=tuple(GroupCosts(dims, lines[dims]) for dims in wanted),
+            groups=tuple(GroupCosts(dims, self._prices(lineage, dims, entries)) for dims in wanted),
             kernel_us=self.memory.kernel_us,
             memory_us_per_byte=us_per_byte(self.memory.bandwidth_gb_s),
             all_to_all_gathers=self.all_to_all_gathers,
         )
 
-    def _group_prices(
-        self,
-        lineage: Lineage,
-        dims: MeshDims,
-        entries: Mapping[MeshDims, int],
-        known: Mapping[MeshDims, tuple[LinearPrice, ...]],
+    def _prices(
+        self, lineage: Lineage, dims: MeshDims, entries: Mapping[MeshDims, int]
+    ) -> tuple[LinearPrice | PiecewisePrice, ...]:
+        """Of one group: by its entry, by the node part, or by its members' entries."""
+        if self.node is not None and lineage.root_dims(dims) not in entries:
+            gathers = self.all_to_all_gathers
+            return self.node.lines(lineage.mesh, dims, self.launch_us, gathers=gathers)
+        return self._linear_prices(lineage, dims, entries)
+
+    def _linear_prices(
+        self, lineage: Lineage, dims: MeshDims, entries: Mapping[MeshDims, int]
     ) -> tuple[LinearPrice, ...]:
-        """Of one group: by its entry, by the node part, or by its members, whose lines are `known`
-        or have entries of their own."""
         mesh, of_root = lineage.mesh, lineage.root_dims(dims)
         ranks = ranks_of(mesh, dims)
         if of_root is not None and of_root in entries:
             return self._entry_prices(entries[of_root], ranks)
-        if self.node is not None:
-            return self.node.lines(mesh, dims, self.launch_us, gathers=self.all_to_all_gathers)
         if len(dims) > 1:
-            return self._worst(ranks, [(mesh.size(dim), known[dim,]) for dim in dims])
+            alone = [(mesh.size(d), self._linear_prices(lineage, (d,), entries)) for d in dims]
+            return self._worst(ranks, alone)
         if of_root is not None and all((dim,) in entries for dim in of_root):
             sizes = [(lineage.root.size(dim), entries[dim,]) for dim in of_root]
             return self._worst(ranks, [(n, self._entry_prices(entry, n)) for n, entry in sizes])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, TypeVar
 
 from ..cost_model import COLLECTIVES
 from .compute import Compute
 from .links import Link, Measured, PerCollective
+from .nccl import Machine
 from .nodes import Node
 
 if TYPE_CHECKING:
@@ -52,7 +53,17 @@ def _node(node: Node) -> dict[str, object]:
     values: dict[str, object] = {"within": _links(node.within)}
     if node.between is not None:
         values["between"] = {"devices": node.between.devices, **_links(node.between.links)}
+    if node.nccl is not None:
+        values["nccl"] = _machine(node.nccl)
     return values
+
+
+def _machine(machine: Machine) -> dict[str, object]:
+    """What is not as it is where nothing is said."""
+    values = {
+        field.name: (getattr(machine, field.name), field.default) for field in fields(machine)
+    }
+    return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def _links(links: PerCollective[AnyLink]) -> dict[str, object]:

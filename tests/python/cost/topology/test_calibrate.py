@@ -109,9 +109,10 @@ def test_the_file_is_a_topology_of_the_mesh(
     for group in model.groups:
         fits = [one for one in values["fitted"] if tuple(one["mesh_dims"]) == group.mesh_dims]
         for line, fit in zip(group.lines, fits, strict=True):
-            assert line.fixed_us == pytest.approx(fit["fixed_us"], rel=1e-3)
+            (piece,) = line.pieces
+            assert piece.fixed_us == pytest.approx(fit["fixed_us"], rel=1e-3)
             # At most 1 PB/s: no line is without a price of bytes.
-            assert line.us_per_byte == pytest.approx(max(fit["us_per_byte"], 1e-9), rel=1e-3)
+            assert piece.us_per_byte == pytest.approx(max(fit["us_per_byte"], 1e-9), rel=1e-3)
 
 
 def test_text_has_a_row_for_each_with_its_error(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_file_on_the_page_is_read(example: Path, process_group: None) -> None:
     mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("dp", "tp"))
     model = load_topology(example).on(mesh, [(0, 1)])
-    gather = model.groups[-1].lines[0]
+    (gather,) = model.groups[-1].lines[0].pieces
     assert gather.fixed_us == 41.5
     assert gather.us_per_byte == pytest.approx(1e-3 / 170)
 

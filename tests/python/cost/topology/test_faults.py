@@ -81,7 +81,7 @@ FAULTS = [
     # unknown keys
     ("launch_ms", 1, "launch_ms: Expected one of the keys name, sources, launch_us,"),
     ("memory.gb", 1, "memory.gb: Expected one of the keys kernel_us, bandwidth_gb_s, got an"),
-    ("node.outside", {}, "node.outside: Expected one of the keys within, between, got an unknown"),
+    ("node.outside", {}, "node.outside: Expected one of the keys within, between, nccl, got an"),
     ("node.within.fixed_us", 1, "node.within.fixed_us: Expected one of the keys latency_us,"),
     (
         "node.between.broadcast",
@@ -127,6 +127,39 @@ FAULTS = [
         None,  # the value it has: no fault
     ),
     ("groups.1.fixed_us", 2.0, "groups[1]: Expected latency_us or fixed_us, got both."),
+    # nccl
+    ("node.nccl", {"architecture": "hopper"}, None),
+    (
+        "node.nccl",
+        {},
+        "node.nccl.architecture: Expected one of volta, ampere, hopper, blackwell, got",
+    ),
+    ("node.nccl", {"architecture": "pascal"}, "node.nccl.architecture: Expected one of volta, amp"),
+    (
+        "node.nccl",
+        {"architecture": "hopper", "link": "infiniband"},
+        'node.nccl.link: Expected one of nvlink, pcie, got "infiniband".',
+    ),
+    (
+        "node.nccl",
+        {"architecture": "hopper", "cpu": 1},
+        "node.nccl.cpu: Expected one of intel, amd, got 1.",
+    ),
+    (
+        "node.nccl",
+        {"architecture": "hopper", "cards": 0},
+        "node.nccl.cards: Expected a whole number of at least 1, got 0.",
+    ),
+    (
+        "node.nccl",
+        {"architecture": "hopper", "sync_us": -1},
+        "node.nccl.sync_us: Expected a number of at least 0, got -1.",
+    ),
+    (
+        "node.nccl",
+        {"architecture": "hopper", "nvls": True},
+        "node.nccl.nvls: Expected one of the keys architecture, link, nvswitch, cards, cpu, sharp,",
+    ),
     # compute
     ("compute", [], "compute: Expected an object, got a list."),
     ("compute.flops", 1, "compute.flops: Expected one of the keys peak_tflops, efficiency, got an"),

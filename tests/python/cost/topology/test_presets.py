@@ -38,8 +38,7 @@ def test_torch_preset_prices_as_torch_does(
             theirs, _ = _compute_placement_transition_cost(
                 before, after, topology, dim, held / 1024**3
             )
-            ours = line.fixed_us + line.us_per_byte * wire(held, mesh.size(dim))
-            assert ours == pytest.approx(theirs, rel=1e-9)
+            assert line.us(wire(held, mesh.size(dim))) == pytest.approx(theirs, rel=1e-9)
 
 
 def test_torch_preset_has_no_local_costs(mesh_of: Any) -> None:
@@ -55,7 +54,7 @@ def test_torch_preset_takes_the_worst_of_flattened_mesh_dims(mesh_of: Any) -> No
     assert flat.mesh_dims == (0, 2)
     slowest = min(topology.mesh_dim_bandwidth[0], topology.mesh_dim_bandwidth[2])
     latency = max(topology.mesh_dim_latency[0], topology.mesh_dim_latency[2])
-    gather = flat.lines[0]
+    (gather,) = flat.lines[0].pieces
     assert gather.us_per_byte == pytest.approx(1e6 / 1024**3 / slowest)
     assert gather.fixed_us == pytest.approx(6.6 + 31 * latency)
 
@@ -65,9 +64,9 @@ def test_a_preset_prices_any_mesh(mesh_of: Any, name: str) -> None:
     model = load_topology(name).on(mesh_of(2, 4, 8), [(0, 1), (0, 1, 2)])
     assert [group.mesh_dims for group in model.groups] == [(0,), (1,), (2,), (0, 1), (0, 1, 2)]
     for group in model.groups:
-        for line in group.lines:
-            assert line.fixed_us > 0
-            assert line.us_per_byte > 0
+        for piece in (piece for line in group.lines for piece in line.pieces):
+            assert piece.fixed_us > 0
+            assert piece.us_per_byte > 0
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name != "torch"])
@@ -83,11 +82,12 @@ def test_faster_machines_are_faster(mesh_of: Any) -> None:
     mesh = mesh_of(2, 8)
     models = [load_topology(name).on(mesh) for name in ("a100-nvlink", "h100-nvlink")]
     models.append(load_topology("b200-nvlink").on(mesh))
-    within = [model.groups[1].lines[0].us_per_byte for model in models]
+    large = 2.0**30
+    within = [model.groups[1].lines[0].us(large) for model in models]
     assert within == sorted(within, reverse=True)
     for model in models:
-        between, inside = (group.lines[0] for group in model.groups)
-        assert between.us_per_byte > 4 * inside.us_per_byte
+        between, inside = (group.lines[0].us(large) for group in model.groups)
+        assert between > 4 * inside
 
 
 def test_only_gloo_makes_an_all_to_all_of_an_all_gather(mesh_of: Any) -> None:

@@ -43,7 +43,8 @@ NODES_OF_4 = Topology(
 def lines(model: CostModel, *dims: int) -> dict[str, LinearPrice]:
     """The lines of one group by collective."""
     (group,) = (group for group in model.groups if group.mesh_dims == dims)
-    return dict(zip(COLLECTIVES, group.lines, strict=True))
+    straight = [line for line in group.lines if isinstance(line, LinearPrice)]
+    return dict(zip(COLLECTIVES, straight, strict=True))
 
 
 def line(fixed_us: float, gb_s: float) -> LinearPrice:
