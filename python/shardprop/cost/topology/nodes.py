@@ -60,11 +60,12 @@ class Node:
         lies = Span(ranks, 1, ranks)
         if self.between is not None:
             lies = span(mesh, dims, self.between.devices)
-        return tuple(self._price(name, lies, launch_us, gathers) for name in COLLECTIVES)
+        return tuple(self.price(name, lies, launch_us, gathers=gathers) for name in COLLECTIVES)
 
-    def _price(
-        self, collective: str, lies: Span, launch_us: float, gathers: bool
+    def price(
+        self, collective: str, lies: Span, launch_us: float, *, gathers: bool
     ) -> LinearPrice | PiecewisePrice:
+        """The price of one collective over a group that lies on the nodes in some way."""
         if self.nccl is not None and collective in _TUNED:
             return piecewise_price(self._wiring(self.nccl, collective, lies), collective)
         if self.nccl is not None:

@@ -110,15 +110,19 @@ def _speeds(wiring: Wiring) -> Sequence[float]:
 def _most_by_links(wiring: Wiring, speed: float) -> int:
     """Channels of this speed that the GPUs' links carry.
 
-    On one node a ring passes each of them; between nodes, and in a tree, one of the GPUs does not
-    send to another of its node.
+    On one node a ring passes each of them.
     """
+    if wiring.nodes == 1:
+        return int(wiring.within_gb_s / speed)
+    return _most_chains(wiring, speed)
+
+
+def _most_chains(wiring: Wiring, speed: float) -> int:
+    """Of those that end in a node, where another GPU each time need not send to the next."""
     if wiring.local == 1:
         return _MOST_RINGS
-    within = wiring.within_gb_s
-    if wiring.nodes > 1:
-        within *= wiring.local / (wiring.local - 1)
-    return int(within / speed)
+    sending = int(wiring.within_gb_s / speed)
+    return sending + sending // (wiring.local - 1)
 
 
 def _most_by_cards(wiring: Wiring, speed: float) -> int:
@@ -152,14 +156,11 @@ def _twice(rings: Channels, wiring: Wiring) -> Channels:
 
 def _faster_within(wiring: Wiring, count: int, inter: float) -> float:
     """The speed of a tree within a node: raised until it is twice that between, or fits no more."""
-    within = wiring.within_gb_s
-    if wiring.local > 1:
-        within *= wiring.local / (wiring.local - 1)
     architecture = wiring.machine.architecture
-    table = INTRA_SPEEDS if wiring.nodes == 1 else INTER_SPEEDS
+    tried = INTRA_SPEEDS if wiring.nodes == 1 else INTER_SPEEDS
     intra = inter
-    for speed in reversed([speed for speed in table[architecture] if speed > inter]):
-        if intra >= 2 * inter or (wiring.local > 1 and count * speed > within):
+    for speed in reversed([speed for speed in tried[architecture] if speed > inter]):
+        if intra >= 2 * inter or count > _most_chains(wiring, speed):
             break
         intra = speed
     return intra

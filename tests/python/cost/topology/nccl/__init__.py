@@ -1,0 +1,1 @@
+"""Prices as NCCL's tuner has them."""
