@@ -27,6 +27,18 @@ _SYNC_US_PER_NODE = 0.45
 _GPU_KERNEL_US = 2.0
 
 
+_FROM_NCCL = (
+    f"all-gathers, reduce-scatters, all-reduces: read from NCCL 2.30.7, {_NCCL}/tuning.cc and "
+    "search.cc, not measured"
+)
+_LATENCIES = f"latencies of the others: ring, LL protocol, {_NCCL}/tuning.cc"
+_SYNC = (
+    f"sync_us_per_node: {_SYNC_US_PER_NODE} us, what all-reduces of 8 bytes on 16 nodes of H100s "
+    "took beyond the tuner's estimate, https://github.com/NVIDIA/nccl/issues/1469"
+)
+_KERNEL = f"kernel_us: an estimate of {_GPU_KERNEL_US} us, not measured"
+
+
 def _nvlink_node(
     name: str,
     links: int,
@@ -48,14 +60,12 @@ def _nvlink_node(
             machine,
         ),
         sources=(
-            f"all-gathers, reduce-scatters, all-reduces: read from NCCL 2.30.7, {_NCCL}/tuning.cc "
-            "and search.cc, not measured",
-            f"latencies of the others: ring, LL protocol, {_NCCL}/tuning.cc",
+            _FROM_NCCL,
+            _LATENCIES,
             f"NVLink: {links} links of {link_gb_s} GB/s that NCCL reckons with, {_NCCL}/topo.h",
-            f"sync_us_per_node: {_SYNC_US_PER_NODE} us, what all-reduces of 8 bytes on 16 nodes of "
-            "H100s took beyond the tuner's estimate, https://github.com/NVIDIA/nccl/issues/1469",
+            _SYNC,
             *sources,
-            f"kernel_us: an estimate of {_GPU_KERNEL_US} us, not measured",
+            _KERNEL,
         ),
         compute=compute,
     )
@@ -122,6 +132,38 @@ _B200 = _nvlink_node(
     "sparsity); float32 without TF32",
 )
 
+# Eight GPUs without NVLink, on the root complexes of AMD processors, and one network card for all.
+_A100_PCIE = Topology(
+    name="a100-pcie",
+    launch_us=_LAUNCH_US,
+    memory=Memory(_GPU_KERNEL_US, 1935.0),
+    node=Node(
+        PerCollective.same(Link(_PCIE_US, 16.0)),
+        Between(8, PerCollective.same(Link(_NETWORK_US, 25.0 / 8))),
+        Machine(
+            "ampere",
+            link="pcie",
+            nvswitch=False,
+            cards=1,
+            cpu="amd",
+            sync_us_per_node=_SYNC_US_PER_NODE,
+        ),
+    ),
+    sources=(
+        _FROM_NCCL,
+        _LATENCIES,
+        f"PCIe: 16 GB/s, what NCCL reckons with between an AMD processor's parts, {_NCCL}/topo.h",
+        _SYNC,
+        "network: HDR InfiniBand, 200 Gb/s, one card for eight GPUs; peak",
+        "memory: 1,935 GB/s, A100 80GB PCIe; peak, "
+        "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/"
+        "nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf",
+        "compute: the same data sheet, dense peaks; float64 by tensor cores, float32 without TF32",
+        _KERNEL,
+    ),
+    compute=_A100.compute,
+)
+
 # Gloo's collectives differ more than its links do, so each has figures of its own.
 _GLOO = Topology(
     name="cpu-gloo",
@@ -152,5 +194,6 @@ PRESETS: Mapping[str, CostSource] = {
     "a100-nvlink": _A100,
     "h100-nvlink": _H100,
     "b200-nvlink": _B200,
+    "a100-pcie": _A100_PCIE,
     "cpu-gloo": _GLOO,
 }
