@@ -143,7 +143,6 @@ _A100_PCIE = Topology(
         Machine(
             "ampere",
             link="pcie",
-            nvswitch=False,
             cards=1,
             cpu="amd",
             sync_us_per_node=_SYNC_US_PER_NODE,

@@ -90,7 +90,7 @@ def _algorithms(wiring: Wiring, collective: str) -> Iterator[Algorithm]:
         yield Algorithm.NVLS_TREE
     if reduces and wiring.ranks <= 8 * wiring.nodes:
         yield Algorithm.COLLNET_CHAIN
-        if machine.nvswitch:
+        if machine.has_nvswitch:
             yield Algorithm.COLLNET_DIRECT
 
 

@@ -23,7 +23,8 @@ class Machine:
     Attributes:
         architecture: Of the GPUs.
         link: What joins the GPUs of a node.
-        nvswitch: The GPUs are joined by NVSwitch. From Hopper on, NCCL uses NVLink SHARP there.
+        nvswitch: What joins them by NVLink is NVSwitch; it says nothing where PCIe does. From
+            Hopper on, NCCL uses NVLink SHARP there.
         cards: Network cards in a node, each near the GPUs that use it; None for one a GPU.
         cpu: Of the nodes: how fast it posts messages, and how far the LL protocol gets.
         sharp: The network's switches reduce (SHARP), and NCCL is told to use that
@@ -43,9 +44,14 @@ class Machine:
     sync_us_per_node: float = 0.0
 
     @property
+    def has_nvswitch(self) -> bool:
+        """Are the GPUs of a node joined by NVSwitch?"""
+        return self.nvswitch and self.link == "nvlink"
+
+    @property
     def has_nvls(self) -> bool:
         """Does NVSwitch reduce and copy by itself (NVLink SHARP)?"""
-        return self.nvswitch and self.architecture in _WITH_NVLS
+        return self.has_nvswitch and self.architecture in _WITH_NVLS
 
     def waiting_us(self, nodes: int) -> float:
         """Microseconds that a collective of a group on so many nodes takes beyond the tuner's."""
