@@ -172,7 +172,7 @@ def test_a_preset_without_rates_is_refused_with_the_way_out() -> None:
     assert str(caught.value) == (
         "topology torch: Expected a compute part, without which no op has a price, got none. Add "
         'one such as "compute": {"peak_tflops": {"float32": 19.5}}, or take a preset that has one: '
-        "a100-nvlink, h100-nvlink, b200-nvlink, cpu-gloo."
+        "a100-nvlink, h100-nvlink, b200-nvlink, a100-pcie, cpu-gloo."
     )
     with pytest.raises(ShardpropError, match="topology CallbackTopology: Expected a compute part"):
         ComputeCost(lambda collective, mesh_dims, ranks, wire_bytes: 1.0)
