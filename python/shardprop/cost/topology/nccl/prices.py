@@ -32,13 +32,13 @@ def piecewise_price(wiring: Wiring, collective: str) -> PiecewisePrice:
     for start, end in zip(starts, [*starts[1:], None], strict=True):
         lines = [estimate.line(start) for estimate in found]
         for message, (fixed, per_byte) in _lower_envelope(lines, start, end):
+            wire = message * _wire_part(wiring, collective)
             if message == start:
-                wire = float(_wire_bytes(wiring, collective, start))
-            else:
-                wire = message * _wire_part(wiring, collective)
+                # Lines change at sizes of all-reduces alone, whose bytes the planner rounds down.
+                wire = 2 * (wiring.ranks - 1) * start // wiring.ranks
             line = (fixed + waiting, per_byte / _wire_part(wiring, collective))
             if not pieces or (pieces[-1].fixed_us, pieces[-1].us_per_byte) != line:
-                pieces.append(PricePiece(wire, *line))
+                pieces.append(PricePiece(float(wire), *line))
     return PiecewisePrice(tuple(pieces))
 
 
@@ -68,13 +68,3 @@ def _lower_envelope(
 def _wire_part(wiring: Wiring, collective: str) -> float:
     """What a rank sends for each byte of the message."""
     return (2 if collective == "all_reduce" else 1) * (wiring.ranks - 1) / wiring.ranks
-
-
-def _wire_bytes(wiring: Wiring, collective: str, message: int) -> int:
-    """What a rank sends at least of a message of at least so many bytes.
-
-    The planner counts whole bytes: those of an all-reduce it rounds down, the others come out even.
-    """
-    if collective == "all_reduce":
-        return 2 * (wiring.ranks - 1) * message // wiring.ranks
-    return -(-(wiring.ranks - 1) * message // wiring.ranks)
