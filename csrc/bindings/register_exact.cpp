@@ -15,7 +15,6 @@ using CurveArgument = std::vector<std::tuple<double, double, double>>;
 using GroupArgument = std::pair<std::vector<std::uint8_t>, std::vector<CurveArgument>>;
 
 PriceCurve decode_curve(const CurveArgument& argument) {
-  if (argument.empty()) throw CostError("Expected a price of one piece and more, got none.");
   std::vector<PricePiece> pieces;
   for (const auto& [from_bytes, fixed_us, us_per_byte] : argument) {
     pieces.push_back({from_bytes, fixed_us, us_per_byte});

@@ -22,6 +22,7 @@ void require(double value, const std::string& where) {
 }
 
 void validate_curve(const PriceCurve& curve, const std::string& where) {
+  if (curve.pieces().empty()) throw CostError(where + ": Expected one piece and more, got none.");
   double last = -1.0;
   for (const PricePiece& piece : curve.pieces()) {
     require(piece.from_bytes, where + ".from_bytes");

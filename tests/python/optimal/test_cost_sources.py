@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import shardprop
 from shardprop import ShardpropError
-from shardprop.cost.cost_model import CostModel
+from shardprop.cost.cost_model import CostModel, PiecewisePrice, PricePiece
 from shardprop.cost.topology import Topology, load_topology
 from shardprop.model.plan_steps import Step
 
@@ -37,6 +37,13 @@ class Source:
         return self.change(load_topology(TOPOLOGY).on(mesh, flattened))
 
 
+def with_pieces(model: CostModel, *starts: float) -> CostModel:
+    """The first group's collectives have a price of pieces that begin there."""
+    price = PiecewisePrice(tuple(PricePiece(start, 1.0, 1e-3) for start in starts))
+    costs = replace(model.groups[0], lines=(price,) * len(model.groups[0].lines))
+    return replace(model, groups=(costs, *model.groups[1:]))
+
+
 def raising(model: CostModel) -> CostModel:
     raise LookupError("no such rack")
 
@@ -49,8 +56,16 @@ def raising(model: CostModel) -> CostModel:
         (raising, "topology mine: .*got LookupError: no such rack"),
         (lambda model: replace(model, groups=(5,)), "topology: Expected a CostModel of numbers"),
         (lambda model: replace(model, kernel_us=-1.0), "topology: kernel_us: .*got -1"),
+        (
+            lambda model: with_pieces(model),
+            r"topology: groups\[0\]\.all_gather: Expected one piece and more, got none",
+        ),
+        (
+            lambda model: with_pieces(model, 0.0, 8.0, 8.0),
+            r"topology: groups\[0\]\.all_gather\.from_bytes: Expected 0 first and then ascending",
+        ),
     ],
-    ids=["none", "sizes", "raises", "groups", "negative"],
+    ids=["none", "sizes", "raises", "groups", "negative", "no pieces", "pieces"],
 )
 def test_a_source_that_gives_no_model_of_the_mesh_is_refused(change: Any, message: str) -> None:
     assert gather(Source(lambda model: model))
