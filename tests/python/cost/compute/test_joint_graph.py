@@ -95,7 +95,7 @@ def packet(call: Recorded) -> Any:
 
 def test_every_op_has_a_price(calls: list[Recorded]) -> None:
     compute = ComputeCost("h100-nvlink")
-    kernel = 2.0
+    kernel = 1.4
     free = set()
     for call in calls:
         us = compute.us(call.op, call.args, call.kwargs, call.outputs)
