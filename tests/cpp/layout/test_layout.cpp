@@ -2,13 +2,13 @@
 
 #include "check.h"
 #include "layout/layout.h"
+#include "layout_of.h"
 
 using namespace shardprop;
 
 namespace {
 
 Mesh mesh_of(std::vector<std::int64_t> sizes) { return ring_mesh(sizes, 8); }
-Layout layout_of(std::vector<Placement> placements) { return default_layout(placements); }
 
 }  // namespace
 

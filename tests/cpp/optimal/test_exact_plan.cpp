@@ -1,4 +1,5 @@
 #include "check.h"
+#include "layout_of.h"
 #include "optimal/exact_plan.h"
 #include "random_layouts.h"
 
@@ -61,8 +62,6 @@ CostModel ring(std::vector<std::int64_t> sizes) {
   model.all_to_all_gathers = false;
   return model;
 }
-
-Layout layout_of(std::vector<Placement> placements) { return default_layout(placements); }
 
 std::vector<std::string> texts(const ExactPlan& plan) {
   std::vector<std::string> all;

@@ -1,4 +1,5 @@
 #include "check.h"
+#include "layout_of.h"
 #include "torch_plan/graph_search.h"
 #include "torch_plan/redistribute.h"
 #include "torch_plan/transition.h"
@@ -9,8 +10,6 @@ namespace {
 
 const Mesh kMesh = ring_mesh(std::vector<std::int64_t>{2, 4}, 8);
 constexpr double kBytes = 64.0 * 1024 * 1024;
-
-Layout layout_of(std::vector<Placement> placements) { return default_layout(placements); }
 
 std::vector<std::string> texts(const std::vector<Layout>& path) {
   std::vector<std::string> all;

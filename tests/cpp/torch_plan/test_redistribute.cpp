@@ -1,4 +1,5 @@
 #include "check.h"
+#include "layout_of.h"
 #include "torch_plan/greedy.h"
 #include "torch_plan/redistribute.h"
 #include "torch_plan/transition.h"
@@ -8,8 +9,6 @@ using namespace shardprop;
 namespace {
 
 constexpr std::uint64_t kOpHashes[] = {1, 2, 3, 4, 5, 6, 7, 8};
-
-Layout layout_of(std::vector<Placement> placements) { return default_layout(placements); }
 
 Plan plan(const Layout& src, const Layout& dst, const TensorInfo& info, bool force_graph = false) {
   static const Mesh mesh = ring_mesh(std::vector<std::int64_t>{2, 4}, 8);
