@@ -38,7 +38,7 @@ def price(src, dst):
 
 
 class Optimizer(optimize_sharding.ShardingOptimizer):
-    """AutoParallel's, with a `shardprop.graph.Problem` for its program; its logs are lost."""
+    """AutoParallel's, on a `shardprop.graph.Problem`; logs and comparisons do not work."""
 
     def build_sharding_metadata(self):
         with (
@@ -79,8 +79,8 @@ class Optimizer(optimize_sharding.ShardingOptimizer):
             producer = self._all_input_nodes(self.nodes[i])[k]
             self.problem.add_edge(producer.name, self.nodes[i].name, never.T)
 
-    def _add_node_constraint(self, node, output_constraint_indices, constraint_name="user"):
-        name = self._get_next_name(constraint_name)
+    def _add_node_constraint(self, node, output_constraint_indices, constraint_name=None):
+        name = self._get_next_name(constraint_name or "user")
         return [self.problem.allow(node.name, output_constraint_indices, name)]
 
     def _add_paired_output_constraint(self, a, b, constraint_name):
@@ -88,22 +88,23 @@ class Optimizer(optimize_sharding.ShardingOptimizer):
         pairs = [(k, its.index(x)) for k, x in enumerate(mine) if x in its]
         self.problem.allow_pairs(a.name, b.name, pairs, self._get_next_name(constraint_name))
 
-    def add_parameter_memory_constraint(self, memory_factor_low, memory_factor_high):
-        shapes = {n: self.found[n].local_shapes()[0][0] for n in get_param_nodes(self.graph)}
-        parts = {n.name: shape.prod(1) / n.meta["val"].numel() for n, shape in shapes.items()}
-        bounds = (
-            sum(max(min(p), b) for p in parts.values())
-            for b in (memory_factor_low, memory_factor_high)
-        )
-        self.problem.add_row(
-            [(n, label, x) for n, p in parts.items() for label, x in enumerate(p)], *bounds
-        )
-
     def get_solution(self, verbose=False):
-        self.solution = shardprop.graph.solve(self.problem)
+        problem, constrained = self.problem.copy(), self._node_constraint_names.values()
+        if self._memory_constraint is not None:
+            free = [n for n in get_param_nodes(self.graph) if n.name not in constrained]
+            parts = {
+                n: self.found[n].local_shapes()[0][0].prod(1) / n.meta["val"].numel() for n in free
+            }
+            terms = [
+                (n.name, label, x) for n, part in parts.items() for label, x in enumerate(part)
+            ]
+            lo, hi = (sum(max(min(p), b) for p in parts.values()) for b in self._memory_constraint)
+            problem.add_row(terms, lo, hi, name="memory")
+        self.solution = shardprop.graph.solve(problem)
         chosen = zip(self.found, self.solution.labels, strict=True)
         return self._to_orig_solution({n: self.strats[n].strategies[label] for n, label in chosen})
 
+    resolve = get_solution
     create_cluster_links = validate = lambda self, *_: None  # neither is needed any more
 
 

@@ -146,8 +146,6 @@ def compare(file: Path, root: Path, seconds: float, more: Sequence[str] = ()) ->
     alone, ours = (run(file, seconds, is_on, more) for is_on in (False, True))
     assert alone.decided == 0, f"shardprop was on for torch alone: {file}"
     found = Comparison(file.relative_to(root).as_posix(), ours)
-    if alone.ended != ours.ended and None not in (alone.ended, ours.ended):
-        found.differing.append(f"- {found.name}: pytest ended with {alone.ended}, {ours.ended}")
     missing = Outcome("cut off" if None in (alone.ended, ours.ended) else "missing")
     unlike: dict[str, Pair] = {}
     for name in sorted(alone.outcomes.keys() | ours.outcomes.keys()):
@@ -158,6 +156,8 @@ def compare(file: Path, root: Path, seconds: float, more: Sequence[str] = ()) ->
             found.counts[before.what] += 1
         else:
             unlike[name] = before, after
+    if alone.ended != ours.ended and None not in (alone.ended, ours.ended) and not unlike:
+        found.differing.append(f"- {found.name}: pytest ended with {alone.ended}, {ours.ended}")
     steady = steady_of(file, seconds, unlike)
     for name, pair in unlike.items():
         found.counts["differing" if name in steady else "unsteady"] += 1
@@ -172,7 +172,8 @@ def steady_of(file: Path, seconds: float, unlike: Mapping[str, Pair]) -> set[str
     steady = set(unlike)
     for is_on in (False, True) * _REPEATS if unlike else ():
         again = run(file, seconds, is_on, names=list(unlike)).outcomes
-        steady &= {n for n, pair in unlike.items() if n in again and again[n].is_like(pair[is_on])}
+        missing = Outcome("missing")
+        steady &= {n for n, pair in unlike.items() if again.get(n, missing).is_like(pair[is_on])}
     return steady
 
 
@@ -192,7 +193,8 @@ def run(
         more: Further arguments for pytest.
         names: Of the tests; all if there are none.
     """
-    tests = [f"{file}::{name.partition('::')[2]}" for name in names] or [str(file)]
+    inside = [name.partition("::")[2] for name in names] or [""]
+    tests = [f"{file}::{name}" if name else str(file) for name in inside]
     with tempfile.TemporaryDirectory(prefix="shardprop-torch-tests-") as place:
         log, counts = Path(place, "log.jsonl"), Path(place, "counts")
         arguments = (f"--rootdir={file.parent}", f"--report-log={log}", *more, *tests)

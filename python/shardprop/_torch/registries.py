@@ -43,8 +43,7 @@ def came_with_torch(op: OpOverload, function: Callable[..., Any]) -> bool:
     home: str = getattr(function, "__globals__", {}).get("__name__", "")
     if not home.startswith(f"{_OPS_PACKAGE}.") or home == _OFFERED:
         return False
-    known = _AT_IMPORT.get(op)
-    return known is None or any(function is each for each in known)
+    return any(function is each for each in _AT_IMPORT.get(op, ()))
 
 
 def _functions_by_op() -> dict[OpOverload, list[Callable[..., Any]]]:
@@ -56,6 +55,8 @@ def _functions_by_op() -> dict[OpOverload, list[Callable[..., Any]]]:
     return found
 
 
+# What a program registers before shardprop's first `enable()` is taken for torch's, unless it is
+# one of the functions that torch offers.
 _AT_IMPORT = _functions_by_op()
 
 

@@ -131,8 +131,8 @@ def _of_op(
     if len(metas) != numbered.outputs:
         outputs = np.repeat(outputs, len(metas), axis=1)
     outputs[:, [meta is None for meta in metas]] = -1  # rows may name a placement all the same
-    # A number that rows give no placement, such as the seed of attention: torch hands out what each
-    # rank has made, as it is.
+    # A number that rows give no placement, such as the offset of attention's random state: torch
+    # hands out what each rank has made, as it is.
     for k, meta in enumerate(metas):
         unplaced = outputs[:, k] < 0
         if meta is not None and not meta.shape and unplaced.any():

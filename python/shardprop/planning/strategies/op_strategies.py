@@ -152,13 +152,15 @@ class _Read:
             for k, spec in enumerate(row):
                 if spec is None and may_lack:
                     continue
-                self._check(f"{self._op}, strategy {index}, {what} {k}", spec)
+                where = f"{self._op}, strategy {index}, {what} {k}"
+                meta = self._checked_meta(where, spec)
+                if metas[k] not in (None, meta):
+                    raise ShardpropError(f"{where}: Expected {metas[k]}, as before, got {meta}.")
                 assert spec is not None
-                numbers[index, k] = table.id(spec.placements)
-                metas[k] = metas[k] or spec.tensor_meta
+                numbers[index, k], metas[k] = table.id(spec.placements), meta
         return numbers, metas
 
-    def _check(self, where: str, spec: DTensorSpec | None) -> None:
+    def _checked_meta(self, where: str, spec: DTensorSpec | None) -> TensorMeta:
         if not isinstance(spec, DTensorSpec) or spec.tensor_meta is None:
             raise ShardpropError(f"{where}: Expected a spec with tensor metadata, got {spec!r}.")
         if spec.mesh is not self.mesh and spec.mesh != self.mesh:
@@ -166,6 +168,8 @@ class _Read:
                 f"{where}: Expected a spec on the mesh of the first one, {self.mesh}, got "
                 f"{spec.mesh}."
             )
+        read_layouts(where, self.mesh, spec.tensor_meta, [spec])
+        return spec.tensor_meta
 
 
 def _listed(specs: Any) -> Specs:

@@ -78,11 +78,10 @@ def read_layouts(where: str, mesh: DeviceMesh, meta: TensorMeta, asked: Any) -> 
     Raises:
         ShardpropError: none at all, or one that the tensor cannot have.
     """
-    match asked:
-        case OpStrategy():
-            asked = [strategy.output_specs for strategy in asked.strategies]
-        case (OpStrategy(), int(output)):
-            asked = [strategy.output_specs[output] for strategy in asked[0].strategies]
+    if isinstance(asked, OpStrategy):
+        asked = _of_output(where, asked, None)
+    elif isinstance(asked, (list, tuple)) and len(asked) == 2 and isinstance(asked[0], OpStrategy):
+        asked = _of_output(where, *asked)
     if not isinstance(asked, (list, tuple)) or (asked and isinstance(asked[0], Placement)):
         raise ShardpropError(f"{where}: Expected a sequence of layouts, got {asked!r}.")
     if not asked:
@@ -135,6 +134,23 @@ def _layout(
     if sum(map(is_partial, layout)) > 1:
         refuse_mixed_partials(where, make_spec(mesh, layout, meta))
     return layout
+
+
+def _of_output(where: str, made: OpStrategy, output: Any) -> list[Any]:
+    """The specs of an op's only output (None), or of one of several."""
+    found = []
+    for strategy in made.strategies:
+        specs: Any = strategy.output_specs
+        several = isinstance(specs, (list, tuple))
+        if several and (type(output) is not int or not 0 <= output < len(specs)):
+            raise ShardpropError(
+                f"{where}: Expected (strategy, number of an output from 0 to {len(specs) - 1}), "
+                f"got number {output!r}."
+            )
+        if not several and output not in (None, 0):
+            raise ShardpropError(f"{where}: Expected an op of several outputs, got one of one.")
+        found.append(specs[output] if several else specs)
+    return found
 
 
 def _check_placement(where: str, meta: TensorMeta, mesh_dim: int, placement: Any) -> None:

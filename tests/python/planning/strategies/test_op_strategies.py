@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import fx
 from torch.distributed.tensor import Partial, Replicate, Shard
-from torch.distributed.tensor._dtensor_spec import DTensorSpec
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry
 from torch.distributed.tensor._op_schema import OpSchema, OpSpec, OpStrategy
 from torch.distributed.tensor.placement_types import _StridedShard
 
@@ -224,4 +224,35 @@ def test_an_op_strategy_of_several_outputs_is_no_tensor(mesh_of: Any) -> None:
     with pytest.raises(ShardpropError, match="args\\[0\\]"):
         shardprop.strategies(
             aten.relu.default, (shardprop.to_op_strategy(halves),), mesh=mesh_of(4)
+        )
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(None, "number None"), (2, "from 0 to 1.*number 2"), (-1, "number -1"), (True, "number True")],
+)
+def test_which_of_several_outputs_has_to_be_said(number: Any, said: str, mesh_of: Any) -> None:
+    mesh = mesh_of(4)
+    whole = shardprop.to_op_strategy(shardprop.strategies(SPLIT, (meta_of((8, 8)), 4), mesh=mesh))
+    source = whole if number is None else (whole, number)
+    with pytest.raises(ShardpropError, match=rf"sources\[0\].*{said}"):
+        shardprop.strategies(aten.relu.default, (meta_of((4, 8)),), mesh=mesh, sources=[source])
+
+
+def test_a_strategy_of_other_tensors_than_the_first_is_refused(mesh_of: Any) -> None:
+    one, other = (shardprop.make_spec(mesh_of(4), [R], meta_of((n, 8))) for n in (8, 16))
+    both = OpStrategy([OpSpec(each, input_specs=(each,)) for each in (one, other)])
+    with pytest.raises(
+        ShardpropError, match=r"strategy 1, output 0: Expected .*\[8, 8\].*\[16, 8\]"
+    ):
+        shardprop.from_op_strategy(aten.relu.default, both)
+
+
+def test_another_shard_order_is_refused(mesh_of: Any) -> None:
+    order = (ShardOrderEntry(tensor_dim=0, mesh_dims=(1, 0)),)
+    spec = shardprop.make_spec(mesh_of(2, 4), [S(0), S(0)], meta_of((8, 8)))
+    reversed_ = DTensorSpec(spec.mesh, spec.placements, spec.tensor_meta, shard_order=order)
+    with pytest.raises(ShardpropError, match=r"strategy 0, output 0.*default shard order"):
+        shardprop.from_op_strategy(
+            aten.relu.default, OpStrategy([OpSpec(reversed_, input_specs=(spec,))])
         )
