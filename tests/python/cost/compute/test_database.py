@@ -26,6 +26,8 @@ ALLOCATING = {
     aten.new_empty_strided,
 }
 
+LAUNCH = 1.4  # microseconds, of h100-nvlink
+
 
 class _Pricing(TorchDispatchMode):
     """Prices each op that runs, and notes which are free though they made something."""
@@ -48,7 +50,7 @@ class _Pricing(TorchDispatchMode):
             self.faults.add(f"{func}: {error}")
             return outputs
         self.priced.add(func)
-        if not (math.isfinite(us) and (us == 0 or us >= 2)):
+        if not (math.isfinite(us) and (us == 0 or us >= LAUNCH)):
             self.faults.add(f"{func}: {us}")
         if us == 0 and not operands.issuperset(_memory(outputs)):
             self.free_and_new.add(func.overloadpacket)
