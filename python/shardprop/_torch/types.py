@@ -11,12 +11,7 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard, _op_schema
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
-from torch.distributed.tensor._op_schema import (
-    OpSchema,
-    OpSpec,
-    OpStrategy,
-    OutputSharding,
-)
+from torch.distributed.tensor._op_schema import OpSchema, OpSpec, OpStrategy, OutputSharding
 from torch.distributed.tensor._ops import _math_ops
 from torch.distributed.tensor._ops import single_dim_strategy as _single_dim
 from torch.distributed.tensor.placement_types import _MaskPartial as MaskPartial

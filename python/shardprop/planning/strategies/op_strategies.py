@@ -22,6 +22,7 @@ from ..._torch import (
 )
 from ..._torch import make_spec as spec_of
 from ...errors import ShardpropError
+from ...model.spec_checks import check_spec
 from .layout_table import LayoutTable
 from .pricing import pricer_of
 from .sources import check_count, read_layouts
@@ -161,8 +162,8 @@ class _Read:
         return numbers, metas
 
     def _checked_meta(self, where: str, spec: DTensorSpec | None) -> TensorMeta:
-        if not isinstance(spec, DTensorSpec) or spec.tensor_meta is None:
-            raise ShardpropError(f"{where}: Expected a spec with tensor metadata, got {spec!r}.")
+        check_spec(where, spec)
+        assert spec is not None and spec.tensor_meta is not None
         if spec.mesh is not self.mesh and spec.mesh != self.mesh:
             raise ShardpropError(
                 f"{where}: Expected a spec on the mesh of the first one, {self.mesh}, got "
