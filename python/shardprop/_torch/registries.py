@@ -43,6 +43,8 @@ def came_with_torch(op: OpOverload, function: Callable[..., Any]) -> bool:
     home: str = getattr(function, "__globals__", {}).get("__name__", "")
     if not home.startswith(f"{_OPS_PACKAGE}.") or home == _OFFERED:
         return False
+    if op.namespace == "prims" and op not in _AT_IMPORT:
+        return True  # torch registers rules for inductor's prims once inductor is imported
     return any(function is each for each in _AT_IMPORT.get(op, ()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch.distributed.tensor._ops.utils import register_op_strategy, replicate_
 
 import shardprop
 from shardprop import _torch
+from shardprop._torch import registries
 from shardprop.rules import torch_registry
 
 from ..narrow import sharded
@@ -81,3 +83,13 @@ def test_sort_is_right_on_every_dim_where_a_program_has_it_replicated(mesh_of: M
     alone = [sharded(torch.sort(x, dim=dim)[0]).placements for dim in (0, 1)]
     assert placements == alone
     assert not any(p.is_shard() for layout in placements for p in layout)
+
+
+def test_what_torch_registers_once_inductor_is_imported_is_torch_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    importlib.import_module("torch._inductor.inductor_prims")
+    fma = torch.ops.prims.fma.default
+    # As if shardprop had been imported first.
+    monkeypatch.delitem(registries._AT_IMPORT, fma, raising=False)
+    assert _torch.came_with_torch(fma, _torch.single_dim_rule_of(fma).func)
