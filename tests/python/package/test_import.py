@@ -20,8 +20,9 @@ import shardprop
 PACKAGE = Path(shardprop.__file__).parent
 # Every n-th module of torch is tried; SHARDPROP_EVERY_IMPORT=1 tries all, in some minutes.
 EVERY = int(os.environ.get("SHARDPROP_EVERY_IMPORT", "60"))
-# Of CPU time, since others may be at work on this machine; 50 ms are aimed at.
-MOST_MS = 150.0
+# Of the CPU time that importing torch's DTensor takes, since machines differ and others may be at
+# work on this one. 50 ms are aimed at, some 0.04.
+MOST_OF_TORCHS = 0.1
 
 
 def run(program: str, *args: object) -> Any:
@@ -42,29 +43,31 @@ def run(program: str, *args: object) -> Any:
 
 LOADED = """
 import gc, json, sys, time
+start = time.process_time()
 import torch, torch.distributed.tensor
+torchs = time.process_time() - start
 before = set(sys.modules)
 # torch's import leaves 250,000 objects. Python goes through them all once more when so many are
 # new, and that is torch's to pay: under Python 3.12 it fell among ours (120 of 170 ms).
 gc.collect()
-started, start = time.process_time(), time.perf_counter()
+start = time.process_time()
 import shardprop
 shardprop.enable()
-of_cpu, in_all = time.process_time() - started, time.perf_counter() - start
-print(json.dumps([sorted(set(sys.modules) - before), 1e3 * of_cpu, 1e3 * in_all]))
+ours = time.process_time() - start
+print(json.dumps([sorted(set(sys.modules) - before), ours, torchs]))
 """
 
 
 @pytest.mark.slow
 def test_enable_loads_nothing_that_dtensor_does_not() -> None:
-    times = []
+    shares = []
     for _ in range(3):
-        loaded, of_cpu, in_all = run(LOADED)
+        loaded, ours, torchs = run(LOADED)
         assert [name for name in loaded if name.partition(".")[0] != "shardprop"] == []
-        times.append((of_cpu, in_all))
-    print(f"import and enable(): {min(times)[0]:.1f} ms of CPU in {min(times)[1]:.1f} ms")
+        shares.append(ours / torchs)
+        print(f"import and enable(): {1e3 * ours:.1f} ms of CPU, torch {1e3 * torchs:.0f} ms")
     assert not {f"shardprop.{name}" for name in ("exact", "topology", "full_mesh")} & set(loaded)
-    assert min(times)[0] < MOST_MS
+    assert min(shares) < MOST_OF_TORCHS
 
 
 def test_import_alone_loads_no_torch() -> None:
