@@ -92,4 +92,4 @@ def test_what_torch_registers_once_inductor_is_imported_is_torch_s(
     fma = torch.ops.prims.fma.default
     # As if shardprop had been imported first.
     monkeypatch.delitem(registries._AT_IMPORT, fma, raising=False)
-    assert _torch.came_with_torch(fma, _torch.single_dim_rule_of(fma).func)
+    assert torch_registry.is_rule_torchs(fma)
