@@ -46,8 +46,6 @@ def _torchtitan(model: str, flavor: str, backend: str, **degrees: int) -> Case:
     return Case("torchtitan", partial(torchtitan_models.trained, model, flavor, backend, **degrees))
 
 
-_EXPERTS = {"expert_parallel_degree": 2}
-
 CASES = {
     **{f"{name}, TP": _transformers(name, 2, tp_size=2) for name in huggingface.MODELS},
     "Llama, TP x FSDP2": _transformers("Llama", tp_size=2, fsdp_size=2),
@@ -55,12 +53,6 @@ CASES = {
     "Qwen 3 MoE, EP x FSDP2 x TP": _transformers("Qwen 3 MoE", tp_size=2, fsdp_size=2, ep_size=4),
     "Llama 3, TP x FSDP2": _torchtitan("llama3", "debugmodel", "partial_dtensor"),
     "Llama 3, TP x FSDP2, all DTensor": _torchtitan("llama3", "debugmodel", "full_dtensor"),
-    "Qwen 3 MoE, EP x TP x FSDP2": _torchtitan(
-        "qwen3", "debugmodel_moe", "partial_dtensor", **_EXPERTS
-    ),
-    "Qwen 3 MoE, EP x TP x FSDP2, all DTensor": _torchtitan(
-        "qwen3", "debugmodel_moe", "full_dtensor", **_EXPERTS
-    ),
     "DeepSeek V3, TP x FSDP2": _torchtitan("deepseek_v3", "debugmodel", "partial_dtensor"),
     "ModelParallelStrategy, DP x TP": Case("lightning", lightning_strategy.trained),
     "AdamW8bit, FSDP2": Case("torchao", partial(torchao_optimizers.trained, "AdamW8bit")),

@@ -52,7 +52,8 @@ def built(
     """
     from torchtitan.tools import utils
 
-    utils.device_type = "cpu"  # "cuda" where torchtitan finds no accelerator
+    # Its modules take "cuda" where it finds no accelerator, once they are imported.
+    utils.device_type = "cpu"
     from torchtitan.config import (
         CompileConfig,
         DebugConfig,
@@ -106,10 +107,10 @@ def trained(model: str, flavor: str, backend: str, **degrees: int) -> Results:
         backend: "partial_dtensor" or "full_dtensor".
         degrees: As for `built`.
     """
+    made = built(model, flavor, backend, **degrees)
     from torchtitan.components.loss import cross_entropy_loss
     from torchtitan.distributed import full_dtensor
 
-    made = built(model, flavor, backend, **degrees)
     batch = made.dims.get_mesh("batch")
 
     def loss(step: int) -> torch.Tensor:
