@@ -10,6 +10,7 @@ least of ten. torchtitan 0.3.0 runs with spmd_types 0.2.3 here.
 from __future__ import annotations
 
 import argparse
+import importlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -43,7 +44,7 @@ class Times(NamedTuple):
 @contextmanager
 def questions_timed() -> Iterator[list[float]]:
     """How long each question takes, in milliseconds."""
-    checker: Any = __import__("spmd_types._checker", fromlist=["_ShardPropagator"])
+    checker: Any = importlib.import_module("spmd_types._checker")
     asked: list[float] = []
     propagate = checker._ShardPropagator.propagate
 
