@@ -5,7 +5,7 @@
 `cosine_embedding_loss` calls it, and so does the gradient of `lerp`. (`zeros_like` and `full_like`
 take no Partial over.)
 
-It would be fixed by a rule of `empty_like` that takes over no Partial.
+It would be fixed by a `1 - x` that is `rsub`, as Python's is.
 """
 
 import torch

@@ -41,10 +41,9 @@ def _transformers(name: str, ranks: int = 4, **sizes: int) -> Case:
     return Case("transformers", partial(HF, name, attention=attention, **sizes), ranks)
 
 
-def _torchtitan(model: str, backend: str) -> Case:
-    degrees = {"tensor_parallel_degree": 2, "data_parallel_shard_degree": 2}
-    train = partial(torchtitan_models.trained, model, "debugmodel", backend, **degrees)
-    return Case("torchtitan", train)
+def _torchtitan(model: str, flavor: str, backend: str, **degrees: int) -> Case:
+    degrees |= {"tensor_parallel_degree": 2, "data_parallel_shard_degree": 2}
+    return Case("torchtitan", partial(torchtitan_models.trained, model, flavor, backend, **degrees))
 
 
 CASES = {
@@ -52,9 +51,15 @@ CASES = {
     "Llama, TP x FSDP2": _transformers("Llama", tp_size=2, fsdp_size=2),
     "Qwen 3 MoE, TP x FSDP2": _transformers("Qwen 3 MoE", tp_size=2, fsdp_size=2),
     "Qwen 3 MoE, EP x FSDP2 x TP": _transformers("Qwen 3 MoE", tp_size=2, fsdp_size=2, ep_size=4),
-    "Llama 3, TP x FSDP2": _torchtitan("llama3", "partial_dtensor"),
-    "Llama 3, TP x FSDP2, all DTensor": _torchtitan("llama3", "full_dtensor"),
-    "DeepSeek V3, TP x FSDP2": _torchtitan("deepseek_v3", "partial_dtensor"),
+    "Llama 3, TP x FSDP2": _torchtitan("llama3", "debugmodel", "partial_dtensor"),
+    "Llama 3, TP x FSDP2, all DTensor": _torchtitan("llama3", "debugmodel", "full_dtensor"),
+    "DeepSeek V3, TP x FSDP2": _torchtitan("deepseek_v3", "debugmodel", "partial_dtensor"),
+    "Qwen 3 MoE, EP x TP x FSDP2": _torchtitan(
+        "qwen3", "debugmodel_moe", "partial_dtensor", expert_parallel_degree=2
+    ),
+    "Qwen 3 MoE, EP x TP x FSDP2, all DTensor": _torchtitan(
+        "qwen3", "debugmodel_moe", "full_dtensor", expert_parallel_degree=2
+    ),
     "ModelParallelStrategy, DP x TP": Case("lightning", lightning_strategy.trained),
     "AdamW8bit, FSDP2": Case("torchao", partial(torchao_optimizers.trained, "AdamW8bit")),
     "AdamWFp8, FSDP2": Case("torchao", partial(torchao_optimizers.trained, "AdamWFp8")),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import Partial, Placement
+from torch.distributed.tensor import DTensor, Partial, Placement
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 import shardprop
@@ -243,7 +243,13 @@ PAIRS = [
         (x(MAX), float("inf")),
         (x(MAX), 2.0),
     ),
-    Pair("room", aten.empty_like.default, (x(SUM, S(0)),), (x(MAX, S(0)),)),
+    Pair(
+        "room",
+        aten.empty_like.default,
+        (x(SUM, S(0)),),
+        (x(MAX, S(0)),),
+        {"memory_format": torch.preserve_format},
+    ),
     Pair(
         "view of strided",
         aten.view.default,
@@ -430,6 +436,28 @@ def test_with_corrections_off_torch_decides_what_it_decides_wrongly(mesh_of: Mes
         )
         assert _scan(mesh_of, -2).route.who is Who.CORE
     assert _scan(mesh_of, -2).route.correction is None
+
+
+def test_room_that_a_program_asks_for_keeps_its_layout(mesh_of: MeshOf) -> None:
+    """A buffer of counts that are pending stays one on its way from the meta device."""
+
+    class Counts(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            pending = DTensor.from_local(torch.zeros(6, device="meta"), mesh_of(2), [SUM])
+            self.register_buffer("counts", pending)
+
+    with shardprop.enabled():
+        shardprop.reset_stats()
+        counts = Counts().to_empty(device="cpu").counts
+        assert isinstance(counts, DTensor) and counts.placements == (SUM,)
+        # What torch's operators make is told apart by a cache that knows the call above.
+        made = aten.empty_like.default(counts, memory_format=torch.preserve_format)
+        assert made.placements == (R,)
+        assert shardprop.stats().corrections == {"room that takes over what is pending": 1}
+    with shardprop.enabled(corrections=False):
+        made = aten.empty_like.default(counts, memory_format=torch.preserve_format)
+        assert made.placements == (SUM,)
 
 
 def _reduced(mesh_of: MeshOf, op: Any, *args: Any) -> shardprop.Decision:

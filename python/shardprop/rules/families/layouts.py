@@ -41,10 +41,12 @@ def _like(question: Question) -> Candidate:
 
 
 def _room(question: Question) -> Candidate:
-    """Without the Partials that a number which every rank writes would not stand for."""
-    placements = question.args[0].placements
-    if len(question.operands) != 1:
-        raise _core.Unsupported("several tensors where torch takes one")
+    """As the operand, if the program asks; torch's C++ operators, which say the memory format, fill
+    it with a number at once: without the Partials that such a number would not stand for."""
+    same = _same(question)
+    if question.kwargs.get("memory_format") is None:
+        return same
+    (placements,) = same.operands
     return Candidate((_standing_for(2, question, placements),), (placements,))
 
 
