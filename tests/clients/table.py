@@ -5,7 +5,7 @@ python -m tests.clients.table
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -39,10 +39,11 @@ def rows() -> list[str]:
     """A row for each client."""
     made: list[str] = []
     for name, case in CASES.items():
-        version = getattr(import_module(case.library), "__version__", "")
         pool = Pool(case.ranks)
         try:
-            made.append(_row(f"{case.library} {version}", name, pool.run(case.program)))
+            made.append(
+                _row(f"{case.library} {version(case.library)}", name, pool.run(case.program))
+            )
         finally:
             pool.close()
         print(made[-1], flush=True)
