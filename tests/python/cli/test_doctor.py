@@ -323,8 +323,9 @@ def test_a_full_cache_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_held_for_each_mesh_is_not_full() -> None:
     with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
-        for size in (2, 4):
-            mesh = init_device_mesh("cpu", (size,))
+        # What is held goes with its mesh.
+        meshes = [init_device_mesh("cpu", (size,)) for size in (2, 4)]
+        for mesh in meshes:
             shardprop.redistribute_cost(spec_of(mesh, (8,), (S(0),)), spec_of(mesh, (8,), (R,)))
         held = propagator.stats().caches[MeshModels.name]
         assert held.entries == held.capacity > 1
