@@ -8,7 +8,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from .. import _core
 
@@ -50,7 +49,8 @@ class LinearPrice:
         return (PricePiece(0.0, self.fixed_us, self.us_per_byte),)
 
 
-class PricePiece(NamedTuple):
+@dataclass(frozen=True)
+class PricePiece:
     """A line that holds from some size on: ``fixed_us + us_per_byte * wire bytes``.
 
     Attributes:

@@ -22,29 +22,21 @@ class _Models:
 
     def __init__(self, model: CostModel, flattened: tuple[tuple[int, ...], ...]) -> None:
         self.flattened = flattened
-        self._model = model
         self.merging = in_core(model, len(model.sizes))
-        self._single: _core.CostModel | None = None
-
-    @property
-    def single(self) -> _core.CostModel:
-        """Made once a program forbids to merge, which few do."""
-        if not self.flattened:
-            return self.merging
-        if self._single is None:
-            self._single = in_core(self._model, 1)
-        return self._single
-
-    def made(self) -> list[_core.CostModel]:
-        """Those that there are."""
-        return [self.merging] if self._single is None else [self.merging, self._single]
+        self.single = in_core(model, 1)
 
 
 def in_core(model: CostModel, most_mesh_dims: int) -> _core.CostModel:
     """The core's form of a cost model, without the groups of more mesh dims."""
     try:
         groups = [
-            (group.mesh_dims, [line.pieces for line in group.lines])
+            (
+                group.mesh_dims,
+                [
+                    [(piece.from_bytes, piece.fixed_us, piece.us_per_byte) for piece in line.pieces]
+                    for line in group.lines
+                ],
+            )
             for group in model.groups
             if len(group.mesh_dims) <= most_mesh_dims
         ]
@@ -155,8 +147,8 @@ class MeshModels:
 
     def stats(self) -> CacheStats:
         """The models held, and what the core has found out under them."""
-        held = [known.models for known in list(self._of_mesh.values()) if known.models is not None]
-        models = [model for each in held for model in each.made()]
-        nbytes = sum(sys.getsizeof(model) + model.nbytes for model in models)
+        made = [known.models for known in list(self._of_mesh.values()) if known.models is not None]
+        models = [model for each in made for model in (each.merging, each.single)]
+        held = sum(sys.getsizeof(model) + model.nbytes for model in models)
         # As many as there are meshes.
-        return CacheStats(len(models), len(models), nbytes)
+        return CacheStats(len(models), len(models), held)
