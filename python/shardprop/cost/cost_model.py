@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .. import _core
 
@@ -49,8 +50,7 @@ class LinearPrice:
         return (PricePiece(0.0, self.fixed_us, self.us_per_byte),)
 
 
-@dataclass(frozen=True)
-class PricePiece:
+class PricePiece(NamedTuple):
     """A line that holds from some size on: ``fixed_us + us_per_byte * wire bytes``.
 
     Attributes:

@@ -23,20 +23,20 @@ class _Models:
     def __init__(self, model: CostModel, flattened: tuple[tuple[int, ...], ...]) -> None:
         self.flattened = flattened
         self.merging = in_core(model, len(model.sizes))
-        self.single = in_core(model, 1)
+        # One and the same where nothing can be merged, as on most meshes.
+        merges = any(len(group.mesh_dims) > 1 for group in model.groups)
+        self.single = in_core(model, 1) if merges else self.merging
+
+    def distinct(self) -> list[_core.CostModel]:
+        """Those that there are, each once."""
+        return [self.merging] if self.single is self.merging else [self.merging, self.single]
 
 
 def in_core(model: CostModel, most_mesh_dims: int) -> _core.CostModel:
     """The core's form of a cost model, without the groups of more mesh dims."""
     try:
         groups = [
-            (
-                group.mesh_dims,
-                [
-                    [(piece.from_bytes, piece.fixed_us, piece.us_per_byte) for piece in line.pieces]
-                    for line in group.lines
-                ],
-            )
+            (group.mesh_dims, [line.pieces for line in group.lines])
             for group in model.groups
             if len(group.mesh_dims) <= most_mesh_dims
         ]
@@ -148,7 +148,7 @@ class MeshModels:
     def stats(self) -> CacheStats:
         """The models held, and what the core has found out under them."""
         made = [known.models for known in list(self._of_mesh.values()) if known.models is not None]
-        models = [model for each in made for model in (each.merging, each.single)]
+        models = [model for each in made for model in each.distinct()]
         held = sum(sys.getsizeof(model) + model.nbytes for model in models)
         # As many as there are meshes.
         return CacheStats(len(models), len(models), held)
