@@ -28,7 +28,7 @@ def strategies(mesh, node, specs, args, kwargs):
     if not isinstance(op, torch._ops.OpOverload) or (op in ITS._op_rules and op is not EINSUM):
         return placement_options.get_placement_options_for_node(mesh, node, specs, args, kwargs)
     return shardprop.to_op_strategy(
-        shardprop.strategies(op, specs, kwargs, mesh=mesh, strided=False)
+        shardprop.strategies(op, specs, kwargs, mesh=mesh, strided=False, rules="torch")
     )
 
 

@@ -44,11 +44,13 @@ class OptimalPolicy:
         otherwise: TorchPolicy,
         recorder: Recorder,
         strict: bool,
+        completes: bool,
     ) -> None:
         self.planner = planner
         self._otherwise = otherwise
         self._recorder = recorder
         self._strict = strict
+        self.completes = completes
 
     @functools.cached_property
     def executor(self) -> Executor:
@@ -59,7 +61,7 @@ class OptimalPolicy:
 
     def strictly(self) -> OptimalPolicy:
         """The same, with errors where torch would decide."""
-        return OptimalPolicy(self.planner, self._otherwise, self._recorder, strict=True)
+        return OptimalPolicy(self.planner, self._otherwise, self._recorder, True, self.completes)
 
     def choose(self, question: Question, rule: RowsRule) -> Choice:
         """The choice of least total price over the operands, and of their outputs if weighed.

@@ -57,6 +57,10 @@ class Policy(Protocol):
         """Are torch's faults put right?"""
 
     @property
+    def completes(self) -> bool:
+        """Have rules the rows of the rule book?"""
+
+    @property
     def executor(self) -> Executor:
         """Carries out again what was carried out before, while the policy is installed."""
 
@@ -100,6 +104,7 @@ class TorchPolicy:
 
     name = "torch"
     has_own_plans = False
+    completes = False
 
     def __init__(self, planner: TorchPlanner, recorder: Recorder, corrects: bool = True) -> None:
         self.corrects = corrects

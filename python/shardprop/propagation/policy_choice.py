@@ -22,6 +22,7 @@ _NOT_GIVEN: Mapping[str, object] = {
     "memory_limit": None,
     "create_groups": False,
     "output_weight": 0,
+    "rules": "complete",
 }
 
 
@@ -34,8 +35,8 @@ def make_policy(
     corrections: bool,
     **settings: Any,
 ) -> Policy:
-    """The policy of that name; `settings` are the arguments of `exact_planner`, `as_torch` is
-    policy ``"torch"`` with corrections and without.
+    """The policy of that name; `settings` are the arguments of `exact_planner`, and which
+    `rules` are read; `as_torch` is policy ``"torch"`` with corrections and without.
 
     Raises:
         ShardpropError: an unknown policy, settings that are not for it, or as `exact_planner`.
@@ -48,6 +49,7 @@ def make_policy(
             )
         return as_torch[bool(corrections)]
     if name == "optimal":
+        from ..rules.book.completed import reads_the_book
         from .optimal_policy import OptimalPolicy
         from .policy_settings import exact_planner
 
@@ -55,7 +57,8 @@ def make_policy(
             raise ShardpropError(
                 "Expected corrections=False with policy 'torch' alone, got policy 'optimal'."
             )
-        return OptimalPolicy(exact_planner(**settings), as_torch[True], recorder, strict)
+        completes = reads_the_book(settings.pop("rules"))
+        return OptimalPolicy(exact_planner(**settings), as_torch[True], recorder, strict, completes)
     raise ShardpropError(f"Expected policy 'torch' or 'optimal', got {name!r}.")
 
 

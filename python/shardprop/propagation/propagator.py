@@ -205,6 +205,7 @@ def enable(
     memory_limit: float | None = None,
     create_groups: bool = False,
     output_weight: float = 0.0,
+    rules: str = "complete",
     strict: bool = False,
     corrections: bool = True,
     executor: bool = True,
@@ -232,6 +233,8 @@ def enable(
             yet, when a mesh is first met. Collective: every rank of its root mesh must do so.
         output_weight: For ``"optimal"``: what part of the price of reducing an output's pending
             partials (1.0: all of it; at most 1e6) is counted with a decision that leaves them.
+        rules: For ``"optimal"``: ``"complete"`` takes rows that torch's rules lack from the rule
+            book (docs/rule-book.md); ``"torch"`` does not.
         strict: Raise instead of going to torch's code where the core declines an op that has a
             single-dim rule, and where policy ``"optimal"`` has no answer.
         corrections: For ``"torch"``: decide rightly where torch's decision would silently give
@@ -257,6 +260,7 @@ def enable(
         "memory_limit": memory_limit,
         "create_groups": create_groups,
         "output_weight": output_weight,
+        "rules": rules,
     }
     made = make_policy(
         policy, _as_torch, _recorder, strict=strict, corrections=corrections, **settings
@@ -369,6 +373,7 @@ def enabled(
     memory_limit: float | None = None,
     create_groups: bool = False,
     output_weight: float = 0.0,
+    rules: str = "complete",
     strict: bool = False,
     corrections: bool = True,
     executor: bool = True,
@@ -382,6 +387,7 @@ def enabled(
         memory_limit=memory_limit,
         create_groups=create_groups,
         output_weight=output_weight,
+        rules=rules,
         strict=strict,
         corrections=corrections,
         executor=executor,

@@ -17,6 +17,7 @@ from ..corrections.written_and_moved import WRITTEN_AND_MOVED
 from ..model.mesh import core_mesh
 from ..model.op_traits import traits_of
 from ..rules import torch_registry
+from ..rules.book.completed import completed
 from ..rules.kept_rows import KeptRows
 from ..rules.own import own_rule
 from ..rules.places import function_place
@@ -244,6 +245,8 @@ decomposer = Decomposer()
 def route(schema: OpSchema, chooser: Chooser) -> Route:
     """The route of an op that is run with these arguments, under a policy."""
     found = route_by_arguments(schema, chooser)
+    if chooser.completes and found.rule is not None:
+        found = replace(found, rule=completed(found.rule, schema.op))
     if found.rule is None or not found.minds_empty or not chooser.corrects:
         return found
     if not _core.has_empty_shard(schema.args_schema, core_mesh, True):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from .._torch import OpOverload, OpSchema, TensorMeta
-from ..model.question import OutputMeta, Question
-from .rule import Rows, RowsRule, RuleFacts
+from .._torch import OpOverload, TensorMeta
+from ..model.question import OutputMeta
+from .rows_of_another import RowsOfAnother
+from .rule import Rows, RowsRule
 
 __all__ = ["Keeps", "KeptRows", "RowCall"]
 
@@ -41,7 +42,7 @@ def _tensors(arguments: Iterable[Any]) -> list[TensorMeta]:
 Keeps = Callable[[Sequence[Any], RowCall], bool]
 
 
-class KeptRows(RowsRule):
+class KeptRows(RowsOfAnother):
     """The rows of a rule that hold.
 
     Args:
@@ -58,30 +59,10 @@ class KeptRows(RowsRule):
         accepts: Callable[..., bool] | None = None,
         leaves_written: bool = False,
     ) -> None:
-        self._rule = rule
+        super().__init__(rule)
         self._keeps = keeps
-        self.origin = rule.origin
-        self.outputs = rule.outputs
-        self.different_mesh_args = rule.different_mesh_args
-        self.allow_uneven_sharding = rule.allow_uneven_sharding
-        self.allow_unbacked_sharding = rule.allow_unbacked_sharding
         self.accepts = _both(rule.accepts, accepts)
-        self.keeps_written_in_place = rule.keeps_written_in_place
         self.leaves_written = leaves_written or rule.leaves_written
-        self.leaves_unmovable = rule.leaves_unmovable
-        self.has_fixed_code = rule.has_fixed_code
-
-    def facts(self, op: OpOverload) -> RuleFacts:
-        """Those of the rule itself."""
-        return self._rule.facts(op)
-
-    def check(self, schema: OpSchema, meta: OutputMeta) -> None:
-        """See `Rule.check`."""
-        self._rule.check(schema, meta)
-
-    def question(self, schema: OpSchema, meta: OutputMeta) -> Question:
-        """See `Rule.question`."""
-        return self._rule.question(schema, meta)
 
     def rows_of(
         self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta

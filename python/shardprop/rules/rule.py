@@ -100,6 +100,10 @@ class Chooser(Protocol):
     def corrects(self) -> bool:
         """Are torch's faults put right?"""
 
+    @property
+    def completes(self) -> bool:
+        """Have rules the rows of the rule book?"""
+
     def choose(self, question: Question, rule: RowsRule) -> Choice:
         """The choice among the rows of a rule."""
 

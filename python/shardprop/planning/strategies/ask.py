@@ -17,6 +17,7 @@ from ...propagation.list_ops import is_tensor_list
 from ...propagation.op_call import placed_arguments
 from ...propagation.propagator import current_policy, uncounted
 from ...propagation.route import Who, route
+from ...rules.book.completed import completed, reads_the_book
 from ...rules.rule import RowsRule
 from .by_rows import expand_rows
 from .by_torch import ask_torch
@@ -43,6 +44,7 @@ def strategies(
     prices: Any = None,
     strided: bool = True,
     layouts: LayoutTable | None = None,
+    rules: str = "complete",
 ) -> Strategies:
     """Every strategy of an op on a mesh, for operands that may come in any of several layouts.
 
@@ -73,6 +75,8 @@ def strategies(
         strided: Keep shards that a source has strided as they are, where the op's rule leaves the
             kind of shard open; else strategies have plain shards alone.
         layouts: Where to number the layouts; None: a new table.
+        rules: ``"complete"``: with the rows of the rule book (docs/rule-book.md); ``"torch"``:
+            those of torch's rules alone.
 
     Raises:
         ShardpropError: an op about which nothing is decided, arguments or sources that cannot be
@@ -82,7 +86,7 @@ def strategies(
     _check(op, args, kwargs, mesh, layouts)
     args, kwargs = placed_arguments(op, args, kwargs)
     table = LayoutTable() if layouts is None else layouts
-    request = _Request(op, mesh, pricer_of(prices), strided, table)
+    request = _Request(op, mesh, pricer_of(prices), strided, table, reads_the_book(rules))
     # As torch's dispatcher asks: a decomposition comes apart otherwise from outside.
     with uncounted(), _torch.as_dispatched():
         if traits_of(op).is_list_op and any(is_tensor_list(arg, TENSORS) for arg in args):
@@ -98,13 +102,14 @@ class _Request(NamedTuple):
     pricer: Pricer | None
     strided: bool
     table: LayoutTable
+    completes: bool
 
 
 def _of_op(
     request: _Request, args: Sequence[Any], kwargs: Mapping[str, Any], sources: Any
 ) -> Strategies:
     """The strategies of an op, or of a list op with one element."""
-    op, mesh, _, strided, table = request
+    op, mesh, _, strided, table, completes = request
     call = CallTemplate(op, args, kwargs, mesh)
     policy = current_policy()
     found = route(call.schema(call.replicated_specs()), policy)
@@ -117,6 +122,8 @@ def _of_op(
         if found.who is Who.DECOMPOSITION:
             found = route(schema_of_sources(call, producers, strided), policy)
             rule = found.rule
+        if rule is not None and completes:
+            rule = completed(rule, op)
         if rule is None:
             numbered = ask_torch(call, found, policy, producers)
         elif rule.as_rows is None:

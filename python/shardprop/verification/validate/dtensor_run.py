@@ -204,6 +204,7 @@ class OnRanks:
         has_run: Did the op return something, as it does not where it is refused?
         compared: Gradients that were compared.
         refused: What all ranks alike refused, or one process cannot do for them.
+        layouts: Those of the outputs, once it has run.
     """
 
     def __init__(self, whole: OneDevice, run: Run, seed: int) -> None:
@@ -212,7 +213,7 @@ class OnRanks:
         self._rng = torch.Generator().manual_seed(seed + 1)  # not that of what comes in
         self._mesh = mesh_of(run.sizes)
         self._ranks = math.prod(run.sizes)
-        self._layouts: tuple[Placements | None, ...] = ()
+        self.layouts: tuple[Placements | None, ...] = ()
         self._stage = "forward"
         self._incoming: tuple[Placements, ...] = ()
         self.has_run = False
@@ -230,7 +231,7 @@ class OnRanks:
         placed = "; ".join(", ".join(map(str, x)) for x in dict.fromkeys(self._incoming))
         if placed:
             reason += f", where the gradient that comes in is placed {placed}"
-        return Fault(subject, reason, self._layouts, raises, self._incoming)
+        return Fault(subject, reason, self.layouts, raises, self._incoming)
 
     def _forward_and_backward(self) -> Fault | None:
         whole = self._whole
@@ -249,7 +250,7 @@ class OnRanks:
             self.refused.append(f"forward: {kind_of_error(error)}")
             return None
         self.has_run = True
-        self._layouts = tuple(
+        self.layouts = tuple(
             x.placements if isinstance(x, DTensor) else None
             for x in results[: len(results) - len(whole.executable.kept)]
         )
