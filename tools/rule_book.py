@@ -32,7 +32,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int)
     given = parser.parse_args()
     ops = ops_named(given.ops) if given.ops else ops_decided()
-    proved = {report.op: report.entries for report in collected(_reports(ops, given.jobs), len(ops))}
+    proved = {
+        report.op: report.entries for report in collected(_reports(ops, given.jobs), len(ops))
+    }
     if given.ops:
         print(Book.of(proved, [torch.__version__]).text())
         return

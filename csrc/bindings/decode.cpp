@@ -88,6 +88,7 @@ void configure(py::dict types, py::object read_size, bool zero_fill_partial, boo
   next.shard_type = types["Shard"];
   next.strided_shard_type = types["_StridedShard"];
   next.partial_type = types["Partial"];
+  next.norm_type = types["_NormPartial"];
   next.placeholder_type = types["_ShardingPlaceholder"];
   next.placement_base = types["Placement"];
   next.spec_type = types["DTensorSpec"];
@@ -156,20 +157,26 @@ Placement Decoder::placement(py::handle object) {
     if (factor < 1 || factor > 0xffffffffLL) unsupported("split factor below 1");
     return strided_shard(tensor_dim(object), static_cast<std::uint32_t>(factor));
   }
+  if (is_type(object, env.norm_type)) {
+    return partial_of_class(reduce_op(object), kNormClass, identity(object));
+  }
   // A subclass may have changed what is_shard() and its like answer, except that of Partial, which
   // torch itself subclasses (_MaskPartial) and treats as a partial that equals only itself.
   if (is_instance(object, env.shard_type) || is_instance(object, env.replicate_type) ||
       is_instance(object, env.strided_shard_type)) {
-    unsupported("subclass of a placement");
+    const py::handle type(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
+    throw Unsupported("subclass " + py::str(type.attr("__qualname__")).cast<std::string>() +
+                      " of a placement");
   }
   if (is_instance(object, env.partial_type)) {
     const auto type =
         py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
     const auto found = std::find_if(partial_classes_.begin(), partial_classes_.end(),
                                     [&](const py::object& known) { return known.is(type); });
-    const auto class_id = static_cast<std::uint16_t>(found - partial_classes_.begin() + 1);
+    const auto class_id =
+        static_cast<std::uint16_t>(found - partial_classes_.begin() + kFirstOtherClass);
     if (found == partial_classes_.end()) partial_classes_.push_back(type);
-    return masked_partial(reduce_op(object), class_id, identity(object));
+    return partial_of_class(reduce_op(object), class_id, identity(object));
   }
   if (!is_instance(object, env.placement_base)) unsupported("object that is no placement");
   return opaque(identity(object));

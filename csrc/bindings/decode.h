@@ -31,8 +31,8 @@ struct Unsupported : std::runtime_error {
 
 // What the program told us about torch and Python: set once, then read only.
 struct Environment {
-  py::object replicate_type, shard_type, strided_shard_type, partial_type, placeholder_type;
-  py::object placement_base, spec_type;
+  py::object replicate_type, shard_type, strided_shard_type, partial_type, norm_type;
+  py::object placeholder_type, placement_base, spec_type;
   std::vector<py::object> singleton_types;  // whose objects are told apart by address
   py::object read_size;            // what a size is that is no int: see configure in _core.pyi
   py::object replicate;            // an instance, for rows the core adds

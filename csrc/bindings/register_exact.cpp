@@ -177,18 +177,26 @@ py::tuple price_foreign_steps(const BoundCostModel& bound, py::handle src, py::h
   return py::make_tuple(plan.found, priced[1], plan.followed);
 }
 
-// Outputs that are weighed: (shape, bytes of an element, the spec that its consumer wants or None).
-std::vector<PricedOutput> decode_outputs(const Decoder& known, py::handle outputs) {
+// Outputs that are weighed: (shape, bytes of an element, and what comes later: the spec that its
+// consumer wants, a function from its placements and all of the strategy to microseconds, or None).
+std::vector<PricedOutput> decode_outputs(const BoundProblem& bound, py::handle outputs) {
   std::vector<PricedOutput> decoded;
   if (outputs.is_none()) return decoded;
-  Decoder decoder = known;
+  Decoder decoder = bound.decoder();
   for (const py::handle output : outputs) {
     const auto [shape, itemsize, consumer] =
         output.cast<std::tuple<std::vector<std::int64_t>, std::int64_t, py::object>>();
     PricedOutput weighed;
     weighed.info.shape = shape;
     weighed.info.itemsize = itemsize;
-    if (!consumer.is_none()) weighed.consumer = decoder.spec(consumer).layout;
+    if (PyCallable_Check(consumer.ptr())) {
+      weighed.later_us = [&bound, consumer, position = decoded.size()](const Rows& rows) {
+        const py::tuple placements = bound.placements(rows);
+        return consumer(placements[position], placements).cast<double>();
+      };
+    } else if (!consumer.is_none()) {
+      weighed.consumer = decoder.spec(consumer).layout;
+    }
     decoded.push_back(std::move(weighed));
   }
   return decoded;
@@ -202,7 +210,7 @@ py::tuple decide_bound(const BoundCostModel& model, double memory_limit, double 
     unsupported("cost model of another mesh");
   }
   ExactTerms terms{model.model, memory_limit, &model.cache, output_weight, {}};
-  if (output_weight != 0.0) terms.outputs = decode_outputs(bound.decoder(), outputs);
+  if (output_weight != 0.0) terms.outputs = decode_outputs(bound, outputs);
   if (terms.outputs.size() > static_cast<std::size_t>(problem.table.outputs)) {
     throw std::invalid_argument("Expected at most as many weighed outputs as outputs.");
   }

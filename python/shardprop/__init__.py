@@ -12,6 +12,7 @@ __all__ = [
     "CalibrationSettings",
     "CallbackTopology",
     "ComputeCost",
+    "Consumers",
     "Decision",
     "Erased",
     "ExactPlanner",
@@ -58,6 +59,7 @@ __all__ = [
     "to_op_strategy",
     "trace",
     "unregister",
+    "watch_consumers",
 ]
 
 if TYPE_CHECKING:
@@ -71,8 +73,9 @@ if TYPE_CHECKING:
     from .errors import ShardpropError
     from .inspection.explanation import Explanation, explain
     from .inspection.report import plot_layout
-    from .inspection.tracing import Trace, trace
+    from .inspection.tracing import Trace, trace, watch_consumers
     from .model.plan_steps import Layout, Step
+    from .planning.look_ahead import Consumers
     from .planning.strategies import (
         LayoutTable,
         Strategies,
@@ -129,7 +132,8 @@ else:
         "redistribution.plan": "Plan",
         "rules.registration": "register_rule register_single_dim_rule temporary_rules unregister",
         "cost.topology": "CallbackTopology Topology TorchTopology load_topology",
-        "inspection.tracing": "Trace trace",
+        "inspection.tracing": "Trace trace watch_consumers",
+        "planning.look_ahead": "Consumers",
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -23,7 +23,7 @@ struct Placement {
   Kind kind = Kind::kReplicate;
   std::uint8_t dim = 0;  // tensor dim of a shard, strided shard or placeholder
   std::uint16_t identity =
-      0;                    // not 0: an object that equals only itself (kOpaque, masked kPartial)
+      0;                    // not 0: an object of another class, by what it equals
   std::uint32_t value = 0;  // split factor; or reduce op and, above 16 bits, the Partial subclass
 
   friend bool operator==(const Placement& a, const Placement& b) { return a.bits() == b.bits(); }
@@ -50,10 +50,15 @@ inline Placement strided_shard(int dim, std::uint32_t split_factor) {
   return {Kind::kStridedShard, static_cast<std::uint8_t>(dim), 0, split_factor};
 }
 inline Placement partial(std::uint16_t reduce_op) { return {Kind::kPartial, 0, 0, reduce_op}; }
-// A Partial of a Python subclass (class_id > 0), such as _MaskPartial: a partial for every price
-// and move, but equal only to the object with the same identity.
-inline Placement masked_partial(std::uint16_t reduce_op, std::uint16_t class_id,
-                                std::uint16_t identity) {
+// Classes of partials. Of others than these, such as _MaskPartial, the core knows only that they
+// are partials.
+inline constexpr std::uint16_t kPlainClass = 0;
+inline constexpr std::uint16_t kNormClass = 1;  // _NormPartial: root of the sum of powers
+inline constexpr std::uint16_t kFirstOtherClass = 2;
+// A Partial of a Python subclass: a partial for every price, equal only to what has the same
+// identity.
+inline Placement partial_of_class(std::uint16_t reduce_op, std::uint16_t class_id,
+                                  std::uint16_t identity) {
   return {Kind::kPartial, 0, identity, (std::uint32_t{class_id} << 16) | reduce_op};
 }
 inline Placement opaque(std::uint16_t identity) { return {Kind::kOpaque, 0, identity, 0}; }
@@ -79,12 +84,17 @@ inline constexpr std::array<const char*, kFirstUnknownOp> kReduceOpNames = {
     "sum", "avg", "product", "min", "max", "band", "bor", "bxor"};
 
 // May one tensor hold both kinds of Partial? torch allows sum with avg, of one class, and no other
-// pair (expand_to_full_mesh_op_strategy, assert_no_mixed_partial_types).
+// pair (expand_to_full_mesh_op_strategy, assert_no_mixed_partial_types). By `Placement::value`.
 [[nodiscard]] inline bool may_mix(std::uint32_t a, std::uint32_t b) {
   if (a == b) return true;
   if ((a >> 16) != (b >> 16)) return false;
   const auto op_a = a & 0xffffu, op_b = b & 0xffffu;
   return (op_a == kSum && op_b == kAvg) || (op_a == kAvg && op_b == kSum);
+}
+
+// May two partials be reduced in any order, and at once? Those of a subclass only if they are equal.
+[[nodiscard]] inline bool commute(Placement a, Placement b) {
+  return a == b || (a.partial_class() == kPlainClass && may_mix(a.value, b.value));
 }
 
 // "R", "S(0)", "SS(0, 4)", "P(2)": for messages and tests.

@@ -1,8 +1,24 @@
 #include "optimal/exact_prices.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shardprop {
+
+namespace {
+
+Price price_of_later(double us) {
+  const double ps = 1e6 * us;
+  if (!(ps >= 0.0)) {
+    throw CostError("Expected a price of 0 us and more for an output, got " + std::to_string(us) +
+                    " us.");
+  }
+  return ps < static_cast<double>(kMaxPicoseconds)
+             ? price_of(static_cast<std::int64_t>(std::floor(ps + 0.5)), 0)
+             : kNoPrice;
+}
+
+}  // namespace
 
 Layout layout_at(const Problem& problem, int position, const Rows& rows) {
   std::array<Placement, kMaxMeshDims> placements;
@@ -171,9 +187,11 @@ void OperandPrices::note(const PlanSearch::Label& label) {
 }
 
 OutputPrices::Cells OutputPrices::cells(const Rows& rows) const {
+  // What the caller knows may depend on all of a strategy.
+  const bool told = terms_.outputs[position_].later_us != nullptr;
   Cells cells{};
   for (int m = 0; m < problem_.mesh.ndim; ++m) {
-    cells[m] = problem_.table.at(rows[m], position_).bits();
+    cells[m] = told ? rows[m] : problem_.table.at(rows[m], position_).bits();
   }
   return cells;
 }
@@ -194,7 +212,9 @@ bool OutputPrices::known(const Rows& rows) const {
 
 void OutputPrices::find_out(const Rows& rows) {
   if (known(rows)) return;
-  const Price price = later(layout_at(problem_, position_, rows));
+  const PricedOutput& output = terms_.outputs[position_];
+  const Price price = output.later_us ? price_of_later(output.later_us(rows))
+                                      : later(layout_at(problem_, position_, rows));
   prices_.emplace_back(cells(rows), weighted(price));
 }
 

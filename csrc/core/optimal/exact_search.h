@@ -7,6 +7,7 @@
 // above that are tried in the order of their bounds, until the next one's is above the best price.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "optimal/cost_model.h"
@@ -22,6 +23,8 @@ inline constexpr std::size_t kMaxStrategies = std::size_t{1} << 18;
 struct PricedOutput {
   TensorInfo info;
   std::optional<Layout> consumer;  // none: the nearest layout without a pending partial
+  // Microseconds that it costs later under a strategy, where the caller knows better.
+  std::function<double(const Rows&)> later_us = nullptr;
 };
 
 struct ExactTerms {

@@ -10,7 +10,8 @@ bool is_bounded(const PlanSpace& space) {
 }
 
 std::uint8_t brings_in(Placement placement) {
-  if (!placement.is_partial() || placement.partial_class() != 0) return kNothing;
+  if (!placement.is_partial()) return kNothing;
+  if (placement.partial_class() >= kFirstOtherClass) return kOthers;
   switch (placement.reduce_op()) {
     case kSum:
       return kSums;

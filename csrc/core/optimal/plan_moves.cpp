@@ -17,6 +17,11 @@ double resized(double bytes, std::int64_t from, std::int64_t to) {
   return from == 0 ? 0.0 : bytes / static_cast<double>(from) * static_cast<double>(to);
 }
 
+// Of indices that are masked: two are compared, which gives flags, and joined; the indices are
+// copied, shifted, and set to 0 where the flag says so.
+constexpr int kMaskKernels = 6;
+constexpr double kMaskTraffic = 8.0;  // times the bytes of the indices
+
 Collective collective_of(MoveKind kind) { return static_cast<Collective>(kind); }
 
 static_assert(static_cast<int>(MoveKind::kAllGather) == static_cast<int>(Collective::kAllGather));
@@ -29,23 +34,22 @@ void MoveTable::from(State state, std::vector<PlannedMove>& moves, unsigned perm
   moves_ = &moves;
   state_ = state;
   space_.look(state, view_);
-  bool masked = false;
-  for (int a = 0; a < space_.active(); ++a) masked |= space_.is_masked(view_.code[a]);
-  if (masked) {
-    // What it masks are elements of the tensor as it is: nothing else comes first.
-    for (int a = 0; a < space_.active(); ++a) {
-      if (space_.is_masked(view_.code[a])) reduce(bit(a));
-    }
-    return;
+  bool begins = false, ends = false;
+  for (int a = 0; a < space_.active(); ++a) {
+    ends |= space_.comes_last(view_.code[a]);
+    if (!space_.comes_first(view_, view_.code[a])) continue;
+    begins = true;
+    reduce(bit(a));
   }
-  gathers();
-  reductions();
+  if (begins) return;
+  if (!ends) gathers();
+  if (!ends) reductions();
   for (int a = 0; a < space_.active(); ++a) {
     if (view_.code[a] != PlanSpace::kReplicated) continue;
-    chunks(a);
-    bring_in(a);
+    if (!ends) chunks(a);
+    bring_in(a, ends);
   }
-  permutations(permuted);
+  if (!ends) permutations(permuted);
 }
 
 std::int64_t MoveTable::ranks_of(unsigned mask) const {
@@ -161,9 +165,7 @@ void MoveTable::zero_fill(int dim, int active) {
   if (!space_.is_plain_shard(view_.code[active])) return;
   for (const std::uint8_t code : space_.wanted(active)) {
     const Placement wanted = space_.placement(code);
-    if (!wanted.is_partial() || wanted.reduce_op() != kSum || !space_.may_join(view_, code)) {
-      continue;
-    }
+    if (!(wanted == partial(kSum)) || !space_.may_join(view_, code)) continue;
     const std::int64_t whole = size_before(dim, view_.cuts[dim].count - 1);
     Work fill{MoveKind::kZeroFill, bit(active),
               resized(view_.bytes, view_.local_sizes[dim], whole)};
@@ -191,16 +193,20 @@ void MoveTable::reduce(unsigned mask) {
   bool averages = false;
   for (int a = 0; a < space_.active(); ++a) {
     if (!(mask & bit(a))) continue;
-    if (!may_mix(first.value, op_of(a).value)) return;
+    if (!commute(first, op_of(a))) return;
     averages |= op_of(a).reduce_op() == kAvg;
   }
   // Over several mesh dims an average is a sum that is divided.
   const bool divides = averages && std::popcount(mask) > 1;
+  // A norm's powers are summed, and the root taken of what comes out.
+  const bool roots = first.partial_class() == kNormClass;
+  const double powers = roots ? view_.bytes : 0.0;
   const auto ranks = static_cast<double>(ranks_of(mask));
   Work all{MoveKind::kAllReduce, mask, view_.bytes};
   all.wire = std::floor(2 * (ranks - 1) * view_.bytes / ranks);
-  all.kernels = 1 + divides;
-  all.traffic = (divides ? 4 : 2) * view_.bytes;
+  all.kernels = 1 + divides + 2 * roots;
+  all.traffic = (divides ? 4 : 2) * view_.bytes + 4 * powers;
+  all.staging = powers;
   add(all, cleared(mask));
 
   for (int dim = 0; dim < space_.dims(); ++dim) {
@@ -212,9 +218,11 @@ void MoveTable::reduce(unsigned mask) {
     const double padded = resized(view_.bytes, whole, piece * ranks_of(mask));
     Work scatter{MoveKind::kReduceScatter, mask, padded / ranks};
     scatter.wire = (ranks - 1) * padded / ranks;
-    scatter.kernels = copies + divides;
-    scatter.traffic = (copies ? 2 * padded : 0.0) + (divides ? 2 * padded / ranks : 0.0);
-    scatter.staging = copies ? padded : 0.0;
+    const double piece_bytes = padded / ranks;
+    scatter.kernels = copies + divides + 2 * roots;
+    scatter.traffic = (copies ? 2 * padded : 0.0) + (divides ? 2 * piece_bytes : 0.0) +
+                      (roots ? 2 * (powers + piece_bytes) : 0.0);
+    scatter.staging = (copies ? padded : 0.0) + powers;
     add(scatter, cut_by(state_, dim, mask));
   }
 }
@@ -231,11 +239,19 @@ void MoveTable::chunks(int active) {
   }
 }
 
-// What only a target asks for: strided shards and partials.
-void MoveTable::bring_in(int active) {
+// What only a target asks for: strided shards and partials. `ends`: those alone that come last.
+void MoveTable::bring_in(int active, bool ends) {
   for (const std::uint8_t code : space_.wanted(active)) {
     const Placement wanted = space_.placement(code);
-    if (wanted.is_strided()) {
+    if (space_.comes_last(code)) {
+      if (!space_.may_join(view_, code)) continue;
+      Work mask{MoveKind::kPartition, bit(active), view_.bytes};
+      mask.kernels = kMaskKernels;
+      mask.traffic = kMaskTraffic * view_.bytes;
+      add(mask, PlanSpace::with(state_, active, code, 0));
+    } else if (ends) {
+      continue;
+    } else if (wanted.is_strided()) {
       const int dim = space_.dim_of(code);
       const std::int64_t whole = view_.local_sizes[dim];
       const std::int64_t piece = local_size(wanted, whole, space_.ranks(active), 0);

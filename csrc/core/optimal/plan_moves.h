@@ -61,7 +61,7 @@ class MoveTable {
   void reductions();
   void reduce(unsigned mask);
   void chunks(int active);
-  void bring_in(int active);
+  void bring_in(int active, bool ends);
   void zero_fill(int dim, int active);
   void permutations(unsigned permuted);
   void add(const Work& work, State to);

@@ -47,8 +47,9 @@ PlanSpace::PlanSpace(const CostModel& model, const TensorInfo& info, const Layou
   refuse_mixed_partials(source);
   for (const Layout& target : targets) refuse_mixed_partials(target);
   specials_.push_back({replicate(), false, kReplicated});
-  number_specials(source, false);
-  for (const Layout& target : targets) number_specials(target, true);
+  number_specials(source, nullptr);
+  of_source_ = specials_.size();
+  for (const Layout& target : targets) number_specials(target, &source);
   first_shard_ = static_cast<std::uint8_t>(specials_.size());
   choose_dims(source, targets);
   if (first_shard_ + dims_.size() > kCodeMask) throw OutsidePlanSpace("too many placements");
@@ -81,17 +82,22 @@ std::uint8_t PlanSpace::special(Placement placement, bool brought_in) {
   return static_cast<std::uint8_t>(specials_.size() - 1);
 }
 
-void PlanSpace::number_specials(const Layout& layout, bool target) {
+bool PlanSpace::may_mask(Placement masks, Placement source) const {
+  const auto end = specials_.begin() + static_cast<std::ptrdiff_t>(of_source_);
+  return source.is_replicate() && std::none_of(specials_.begin(), end, [&](const Special& known) {
+           return known.placement == masks;
+         });
+}
+
+void PlanSpace::number_specials(const Layout& layout, const Layout* source) {
   for (int a = 0; a < active(); ++a) {
     const Placement p = layout.placements[mesh_dims_[a]];
     if (p.is_replicate() || p.is_shard()) continue;
-    if (p.kind == Kind::kOpaque || (p.is_partial() && p.partial_class() != 0)) {
-      (void)special(p, false);  // moved by nobody, or only reduced
-      continue;
-    }
     // A target's partial may be the source's, and so keep its number.
-    if (!target || p.is_partial()) (void)special(p, false);
-    if (!target) continue;
+    if (source == nullptr || p.is_partial() || p.kind == Kind::kOpaque) (void)special(p, false);
+    if (source == nullptr || p.kind == Kind::kOpaque) continue;
+    const bool masks = p.is_partial() && p.partial_class() >= kFirstOtherClass;
+    if (masks && !may_mask(p, source->placements[mesh_dims_[a]])) continue;
     const std::uint8_t code = special(p, p.is_partial());
     auto& wanted = wanted_[a];
     if (std::find(wanted.begin(), wanted.end(), code) == wanted.end()) wanted.push_back(code);
@@ -217,8 +223,19 @@ bool PlanSpace::is_pending(std::uint8_t code) const {
          !specials_[code].brought_in;
 }
 
-bool PlanSpace::is_masked(std::uint8_t code) const {
-  return is_pending(code) && specials_[code].placement.partial_class() != 0;
+bool PlanSpace::comes_first(const View& view, std::uint8_t code) const {
+  if (!is_pending(code)) return false;
+  const Placement partial = specials_[code].placement;
+  if (partial.partial_class() != kNormClass) return partial.partial_class() != kPlainClass;
+  const auto others = std::span(view.code).first(static_cast<std::size_t>(active()));
+  return std::any_of(others.begin(), others.end(), [&](std::uint8_t other) {
+    return is_pending(other) && !commute(partial, specials_[other].placement);
+  });
+}
+
+bool PlanSpace::comes_last(std::uint8_t code) const {
+  return !is_plain_shard(code) && specials_[code].brought_in &&
+         specials_[code].placement.partial_class() >= kFirstOtherClass;
 }
 
 bool PlanSpace::is_strided(std::uint8_t code) const {
@@ -251,7 +268,7 @@ bool PlanSpace::may_join(const View& view, std::uint8_t code) const {
   for (int a = 0; a < active(); ++a) {
     if (is_plain_shard(view.code[a])) continue;
     const Placement there = specials_[view.code[a]].placement;
-    if (there.is_partial() && !may_mix(there.value, wanted.value)) return false;
+    if (there.is_partial() && !commute(there, wanted)) return false;
   }
   return true;
 }

@@ -98,7 +98,12 @@ class PlanSpace {
   }
   // A partial that may still be reduced.
   [[nodiscard]] bool is_pending(std::uint8_t code) const;
-  [[nodiscard]] bool is_masked(std::uint8_t code) const;
+  // A pending partial that is to be reduced alone, before anything else happens: what it masks are
+  // elements of the tensor as it is, or it is a norm beside others that are pending.
+  [[nodiscard]] bool comes_first(const View& view, std::uint8_t code) const;
+  // A partial of another class that was brought in, likewise of the elements that are there then:
+  // nothing else happens any more.
+  [[nodiscard]] bool comes_last(std::uint8_t code) const;
   [[nodiscard]] bool is_strided(std::uint8_t code) const;
   // Partials and strided shards that some target has on this mesh dim.
   [[nodiscard]] const std::vector<std::uint8_t>& wanted(int active) const {
@@ -136,7 +141,11 @@ class PlanSpace {
   };
 
   void refuse_mixed_partials(const Layout& layout) const;
-  void number_specials(const Layout& layout, bool target);
+  // Of the source itself, or of a target.
+  void number_specials(const Layout& layout, const Layout* source);
+  // May a plan mask what the source has on a mesh dim? What is whole there, and is not masked yet.
+  // (What comes of masked indices torch lets be reduced once: they are not gathered for that.)
+  [[nodiscard]] bool may_mask(Placement masks, Placement source) const;
   std::uint8_t special(Placement placement, bool brought_in);
   void choose_dims(const Layout& source, std::span<const Layout> targets);
   void find_groups();
@@ -148,6 +157,7 @@ class PlanSpace {
   std::array<std::int8_t, 256> dim_number_{};
   std::int64_t rest_bytes_ = 0;  // of an element times the tensor dims that are not in play
   std::vector<Special> specials_;
+  std::size_t of_source_ = 0;  // so many of them, the first ones, has the source
   std::uint8_t first_shard_ = 1;
   std::array<std::vector<std::uint8_t>, kMaxMeshDims> wanted_;
   std::array<std::int16_t, 256> group_of_{};

@@ -279,7 +279,7 @@ from .tracing import (
     record_artifact,
     records_structured_trace,
 )
-from .trees import tree_flatten, tree_leaves, tree_unflatten
+from .trees import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from .types import (
     REDUCE_OPS,
     DeviceMesh,

@@ -10,6 +10,7 @@ from .. import _core
 from .symbolic_sizes import read_size
 from .types import (
     DTensorSpec,
+    NormPartial,
     Partial,
     Placement,
     Replicate,
@@ -26,6 +27,7 @@ _core.configure(
         "Shard": Shard,
         "_StridedShard": StridedShard,
         "Partial": Partial,
+        "_NormPartial": NormPartial,
         "_ShardingPlaceholder": ShardingPlaceholder,
         "DTensorSpec": DTensorSpec,
         "dtype": torch.dtype,

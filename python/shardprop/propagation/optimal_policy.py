@@ -18,7 +18,13 @@ from ..rules.rule import RowsRule
 from ..support.stats import Recorder
 from .carrying import decides_for_thread, install_carrier, install_prices
 from .core_call import Prepared, prepare
-from .output_prices import NotReached, choose_cheapest
+from .output_prices import (
+    KnownConsumers,
+    LaterPrice,
+    NotReached,
+    OutputPrices,
+    choose_cheapest,
+)
 from .policy import Chosen, TorchPolicy
 
 __all__ = ["OptimalPolicy"]
@@ -45,12 +51,24 @@ class OptimalPolicy:
         recorder: Recorder,
         strict: bool,
         completes: bool,
+        consumers: KnownConsumers | None = None,
+        horizon: int = 0,
     ) -> None:
         self.planner = planner
         self._otherwise = otherwise
         self._recorder = recorder
         self._strict = strict
         self.completes = completes
+        self._consumers = consumers
+        self._horizon = horizon
+
+    @functools.cached_property
+    def _later(self) -> OutputPrices | None:
+        """What outputs cost at their consumers, as far as those are known."""
+        if self._consumers is None or self._horizon == 0:
+            return None
+        rules = "complete" if self.completes else "torch"
+        return self._consumers.ahead(self.planner, rules, self._horizon)
 
     @functools.cached_property
     def executor(self) -> Executor:
@@ -61,7 +79,13 @@ class OptimalPolicy:
 
     def strictly(self) -> OptimalPolicy:
         """The same, with errors where torch would decide."""
-        return OptimalPolicy(self.planner, self._otherwise, self._recorder, True, self.completes)
+        return OptimalPolicy(
+            *(self.planner, self._otherwise, self._recorder),
+            strict=True,
+            completes=self.completes,
+            consumers=self._consumers,
+            horizon=self._horizon,
+        )
 
     def choose(self, question: Question, rule: RowsRule) -> Choice:
         """The choice of least total price over the operands, and of their outputs if weighed.
@@ -113,7 +137,10 @@ class OptimalPolicy:
         """
         try:
             prepared = self.prepare(question, rule)
-            choice = choose_cheapest(self.planner, question, prepared, consumers, output_weight)
+            later = self._prices_later(question) if consumers is None else None
+            choice = choose_cheapest(
+                self.planner, question, prepared, consumers, output_weight, later
+            )
             return Chosen(choice, prepared, self.planner)
         except NotReached as declined:
             reason, limit = str(declined), self.planner.memory_limit
@@ -125,6 +152,11 @@ class OptimalPolicy:
             if self._strict:
                 raise ShardpropError(_no_answer(question.op, reason)) from None
         return reason
+
+    def _prices_later(self, question: Question) -> list[LaterPrice] | None:
+        if self._later is None:
+            return None
+        return self._later.of(question)
 
     def cost(self, src: DTensorSpec, dst: DTensorSpec) -> float:
         """Microseconds of the cheapest plan; ``inf`` where there is none.

@@ -3,20 +3,48 @@ with it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 from .. import _core
 from .._torch import DTensorSpec
 from ..errors import ShardpropError
+from ..model.placements import Placements
 from ..model.question import Choice, Question, metas_of
 from ..model.spec_checks import check_consumers
 from ..redistribution.optimal_planner import ExactPlanner
 from .core_call import Prepared, chosen
 
-__all__ = ["NotReached", "PricedOutput", "choose_cheapest", "priced_outputs"]
+__all__ = [
+    "KnownConsumers",
+    "LaterPrice",
+    "NotReached",
+    "OutputPrices",
+    "PricedOutput",
+    "choose_cheapest",
+    "priced_outputs",
+]
 
-# Shape, bytes of an element, and what its consumer wants: None for the nearest without a partial.
-PricedOutput = tuple[Sequence[int], int, DTensorSpec | None]
+# Microseconds that a layout of one output costs later, given all placements of the strategy.
+LaterPrice = Callable[[Placements, Sequence[Placements]], float]
+# Shape, bytes of an element, and what comes later: what its consumer wants, what its layouts cost
+# there, or None for the nearest layout without a partial.
+PricedOutput = tuple[Sequence[int], int, DTensorSpec | LaterPrice | None]
+
+
+class OutputPrices(Protocol):
+    """Knows what outputs cost later."""
+
+    def of(self, question: Question) -> list[LaterPrice] | None:
+        """What the layouts of each output cost later; None where nothing is known of any."""
+
+
+@runtime_checkable
+class KnownConsumers(Protocol):
+    """Knows who consumes outputs: what `watch_consumers` gives."""
+
+    def ahead(self, planner: ExactPlanner, rules: str, horizon: int) -> OutputPrices:
+        """What outputs cost, so many ops ahead."""
 
 
 class NotReached(_core.Unsupported):
@@ -29,6 +57,7 @@ def choose_cheapest(
     prepared: Prepared,
     consumers: Sequence[DTensorSpec | None] | None = None,
     output_weight: float | None = None,
+    later: Sequence[LaterPrice] | None = None,
 ) -> Choice:
     """The choice of least total price.
 
@@ -39,6 +68,7 @@ def choose_cheapest(
         consumers: Per output the spec that its known consumer wants, or None; None where no
             consumer is known.
         output_weight: Instead of the planner's.
+        later: Per output what its layouts cost later, all of which counts. None: nothing is known.
 
     Raises:
         NotReached: no plans lead to any strategy.
@@ -47,8 +77,10 @@ def choose_cheapest(
         ShardpropError: the topology does not fit the mesh, or consumers not the outputs.
     """
     weight = planner.output_weight if output_weight is None else output_weight
-    priced = priced_outputs(question, prepared, consumers) if weight else None
-    found, later = _core.decide_exactly(
+    if later is not None:
+        weight = 1.0
+    priced = priced_outputs(question, prepared, consumers, later) if weight else None
+    found, output_cost = _core.decide_exactly(
         planner.models.of(prepared.mesh),
         planner.limit_bytes,
         weight if priced is not None else 0.0,
@@ -57,13 +89,17 @@ def choose_cheapest(
     )
     if found[0] == _core.Verdict.UNREACHABLE:
         raise NotReached("no plan reaches any strategy")
-    return chosen(prepared, *found)._replace(output_cost=later, minds_order=True)
+    return chosen(prepared, *found)._replace(output_cost=output_cost, minds_order=True)
 
 
 def priced_outputs(
-    question: Question, prepared: Prepared, consumers: Sequence[DTensorSpec | None] | None
+    question: Question,
+    prepared: Prepared,
+    consumers: Sequence[DTensorSpec | None] | None,
+    later: Sequence[LaterPrice] | None = None,
 ) -> list[PricedOutput] | None:
-    """Each output with what its consumer wants; `consumers` is None where they are not known.
+    """Each output with what its consumer wants, or what it costs later; both are None where
+    nothing is known.
 
     None where some output is absent, or the op's metadata does not tell the outputs apart.
 
@@ -80,9 +116,8 @@ def priced_outputs(
             f"{question.op}: Expected an op all of whose {prepared.outputs} outputs are there, to "
             f"weigh what their consumers want, got {len(present)} with metadata."
         )
-    if consumers is None:
-        wanted: Sequence[DTensorSpec | None] = [None] * len(present)
-    else:
+    wanted: Sequence[DTensorSpec | LaterPrice | None] = later or [None] * len(present)
+    if consumers is not None:
         check_consumers(question.op, consumers, prepared.mesh, [each.shape for each in present])
         wanted = consumers
     return [

@@ -158,6 +158,7 @@ class Asking:
     def __init__(self, policy: Policy, choose: Callable[[Question, RowsRule], Choice]) -> None:
         self.choose = choose
         self.corrects = policy.corrects
+        self.completes = policy.completes
         self.cost = policy.cost
         self.one_decision = policy.one_decision
 
@@ -174,6 +175,7 @@ class Afresh:
         self._policy = policy
         self.found: list[Chosen] = []
         self.corrects = policy.corrects
+        self.completes = policy.completes
         self.cost = policy.cost
         self.one_decision = policy.one_decision
 

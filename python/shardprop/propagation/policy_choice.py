@@ -14,7 +14,11 @@ from ..support.numbers import is_finite_number
 from ..support.stats import Recorder
 from .policy import Policy, TorchPolicy
 
-__all__ = ["forget_planners", "make_policy"]
+__all__ = ["HORIZON", "forget_planners", "make_policy"]
+
+# How many ops ahead decisions look where consumers are known, and may look at most.
+HORIZON = 16
+_FARTHEST = 64
 
 # The settings of policy "optimal" where `enable` is not given them.
 _NOT_GIVEN: Mapping[str, object] = {
@@ -23,6 +27,8 @@ _NOT_GIVEN: Mapping[str, object] = {
     "create_groups": False,
     "output_weight": 0,
     "rules": "complete",
+    "consumers": None,
+    "horizon": HORIZON,
 }
 
 
@@ -35,8 +41,9 @@ def make_policy(
     corrections: bool,
     **settings: Any,
 ) -> Policy:
-    """The policy of that name; `settings` are the arguments of `exact_planner`, and which
-    `rules` are read; `as_torch` is policy ``"torch"`` with corrections and without.
+    """The policy of that name; `settings` are the arguments of `exact_planner`, which `rules` are
+    read, and who the `consumers` are that are known; `as_torch` is policy ``"torch"`` with
+    corrections and without.
 
     Raises:
         ShardpropError: an unknown policy, settings that are not for it, or as `exact_planner`.
@@ -51,6 +58,7 @@ def make_policy(
     if name == "optimal":
         from ..rules.book.completed import reads_the_book
         from .optimal_policy import OptimalPolicy
+        from .output_prices import KnownConsumers
         from .policy_settings import exact_planner
 
         if not corrections:
@@ -58,7 +66,19 @@ def make_policy(
                 "Expected corrections=False with policy 'torch' alone, got policy 'optimal'."
             )
         completes = reads_the_book(settings.pop("rules"))
-        return OptimalPolicy(exact_planner(**settings), as_torch[True], recorder, strict, completes)
+        consumers, horizon = settings.pop("consumers"), settings.pop("horizon")
+        if not isinstance(consumers, KnownConsumers | None):
+            raise ShardpropError(
+                f"consumers: Expected what watch_consumers() gives, got {type(consumers).__name__}."
+            )
+        if type(horizon) is not int or not 0 <= horizon <= _FARTHEST:
+            raise ShardpropError(
+                f"horizon: Expected a count of ops from 0 to {_FARTHEST}, got {horizon!r}."
+            )
+        planner = exact_planner(**settings)
+        return OptimalPolicy(
+            planner, as_torch[True], recorder, strict, completes, consumers, horizon
+        )
     raise ShardpropError(f"Expected policy 'torch' or 'optimal', got {name!r}.")
 
 

@@ -24,13 +24,14 @@ from .handler_faults import fault_of_handler
 from .hook import install, uninstall
 from .observers import is_watched, observed
 from .policy import Policy, TorchPolicy
-from .policy_choice import forget_planners, make_policy
+from .policy_choice import HORIZON, forget_planners, make_policy
 from .reading import warn_of_own_parts
 from .route import Route, Who, decomposer, route
 from .terms import Terms, TermsOfProcess
 from .warning import warn_of_stand_in
 
 if TYPE_CHECKING:
+    from .output_prices import KnownConsumers
     from .policy_settings import TopologyLike
 
 __all__ = [
@@ -206,6 +207,8 @@ def enable(
     create_groups: bool = False,
     output_weight: float = 0.0,
     rules: str = "complete",
+    consumers: KnownConsumers | None = None,
+    horizon: int = HORIZON,
     strict: bool = False,
     corrections: bool = True,
     executor: bool = True,
@@ -235,6 +238,10 @@ def enable(
             partials (1.0: all of it; at most 1e6) is counted with a decision that leaves them.
         rules: For ``"optimal"``: ``"complete"`` takes rows that torch's rules lack from the rule
             book (docs/rule-book.md); ``"torch"`` does not.
+        consumers: For ``"optimal"``: what became of outputs in a step that `watch_consumers`
+            watched. A decision then counts what its outputs cost at their consumers with what its
+            operands cost. All ranks have to have watched the same.
+        horizon: With `consumers`: how many ops ahead that looks, at most 64.
         strict: Raise instead of going to torch's code where the core declines an op that has a
             single-dim rule, and where policy ``"optimal"`` has no answer.
         corrections: For ``"torch"``: decide rightly where torch's decision would silently give
@@ -261,6 +268,8 @@ def enable(
         "create_groups": create_groups,
         "output_weight": output_weight,
         "rules": rules,
+        "consumers": consumers,
+        "horizon": horizon,
     }
     made = make_policy(
         policy, _as_torch, _recorder, strict=strict, corrections=corrections, **settings
@@ -374,6 +383,8 @@ def enabled(
     create_groups: bool = False,
     output_weight: float = 0.0,
     rules: str = "complete",
+    consumers: KnownConsumers | None = None,
+    horizon: int = HORIZON,
     strict: bool = False,
     corrections: bool = True,
     executor: bool = True,
@@ -388,6 +399,8 @@ def enabled(
         create_groups=create_groups,
         output_weight=output_weight,
         rules=rules,
+        consumers=consumers,
+        horizon=horizon,
         strict=strict,
         corrections=corrections,
         executor=executor,

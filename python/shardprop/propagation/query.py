@@ -287,6 +287,7 @@ def plan(
     """
     check_ends(src, dst)
     current = current_policy()
+    made_by: ExactPlanner | None = None
     if policy is None:
         policy = current.name if topology is None else "optimal"
     if policy not in ("torch", "optimal"):
@@ -298,14 +299,14 @@ def plan(
             planner = planner_for_plans("torch" if topology is None else topology, None)
             steps = planner.priced(src, dst, torch_planner().merged(src, dst))
         else:
-            planner = _planner(current, topology, memory_limit)
+            planner = made_by = _planner(current, topology, memory_limit)
             found = planner.steps(src, dst)
             if found is None:
                 raise ShardpropError(why_no_plan(src, dst, planner.memory_limit))
             steps = found
     except _core.Unsupported as reason:
         raise ShardpropError(f"Expected specs that the core models, got a {reason}.") from None
-    return Plan(src, dst, tuple(steps), policy)
+    return Plan(src, dst, tuple(steps), policy, made_by)
 
 
 def _planner(

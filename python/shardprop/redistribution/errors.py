@@ -38,7 +38,8 @@ def _within(memory_limit: float | None) -> str:
 def _reasons(memory_limit: float | None) -> str:
     way_out = "" if memory_limit is None else "Raise memory_limit, or shard the tensor further. "
     return (
-        f"{way_out}Only a sum, an average, a minimum or a maximum can be made of replicated data, "
-        "beside partials that it mixes with; and a step whose price is "
-        f"{_LONGEST_STEP} or more does not exist for the planner (see the topology's bandwidths)."
+        f"{way_out}Only a sum, an average, a minimum, a maximum, a norm or masks can be made of "
+        "replicated data, beside partials that it mixes with, masks only where it was so from "
+        f"the start, and once; and a step whose price is {_LONGEST_STEP} or more does not exist "
+        "for the planner (see the topology's bandwidths)."
     )

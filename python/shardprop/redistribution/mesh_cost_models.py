@@ -64,6 +64,7 @@ class _OfMesh:
         groups_made: Is nothing left to open?
         models: None until they are asked for.
         merging: Were collectives merged when they were asked for last?
+        every_group: The model with each set of mesh dims flattened; None until it is asked for.
     """
 
     def __init__(self, mesh: weakref.ref[DeviceMesh], groups_made: bool) -> None:
@@ -71,6 +72,7 @@ class _OfMesh:
         self.groups_made = groups_made
         self.models: _Models | None = None
         self.merging = True
+        self.every_group: _core.CostModel | None = None
 
 
 class MeshModels:
@@ -121,6 +123,23 @@ class MeshModels:
             self.outdated = True
         known.merging = merging
         return known.models.merging if merging else known.models.single
+
+    def with_every_group(self, mesh: DeviceMesh) -> _core.CostModel | None:
+        """The cost model that a mesh would have if each set of its dims were flattened; None where
+        they are, or the program forbids to merge.
+
+        Raises:
+            ShardpropError: the topology does not fit the mesh.
+        """
+        missing = _torch.groups_to_flatten(mesh)
+        if not missing or _torch.merging_disabled():
+            return None
+        flattened = tuple(sorted((*_torch.flattened_groups(mesh), *missing)))
+        known = self._known(mesh)
+        if known.every_group is None:
+            model = cost_model_on(self._topology, mesh, flattened)
+            known.every_group = in_core(model, len(model.sizes))
+        return known.every_group
 
     def _ask(self, mesh: DeviceMesh, flattened: tuple[tuple[int, ...], ...]) -> _Models:
         return _Models(cost_model_on(self._topology, mesh, flattened), flattened)

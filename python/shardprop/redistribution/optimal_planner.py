@@ -16,6 +16,7 @@ from ..errors import ShardpropError
 from ..model.plan_steps import Layout, Step
 from ..support.cache import BoundedMap
 from .execution import compiled
+from .hint import Hint, hint_of
 from .mesh_cost_models import MeshModels
 from .moves import Move
 
@@ -122,6 +123,17 @@ class ExactPlanner:
     ) -> list[Step] | None:
         found, steps, _ = _core.exact_plan(model, src, dst, self.limit_bytes)
         return steps_of(steps) if found else None
+
+    def hint(self, src: DTensorSpec, dst: DTensorSpec, cost_us: float) -> Hint | None:
+        """What flattened meshes would save a plan of `cost_us` microseconds; None: nothing.
+
+        Raises:
+            ShardpropError: the topology does not fit the mesh.
+            _core.Unsupported: specs that the core does not model.
+        """
+        model = self.models.with_every_group(src.mesh)
+        steps = None if model is None else self._searched(model, src, dst)
+        return None if steps is None else hint_of(src.mesh, cost_us, steps)
 
     def move(self, src: DTensorSpec, dst: DTensorSpec) -> Move | None:
         """The cheapest plan as functions of the local tensor; None where there is none, or the core

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -15,7 +16,9 @@ from ..model.plan_steps import Step
 from ..support.drawing import drawer
 from ..support.picture import Picture
 from .execution import local_shape, run
+from .hint import Hint
 from .hook import plan_text
+from .optimal_planner import ExactPlanner
 
 __all__ = ["Plan"]
 
@@ -29,12 +32,21 @@ class Plan:
         dst: What it leads to.
         steps: In the order in which they run; the same on every rank.
         policy: Who planned: ``"optimal"``, or ``"torch"`` for torch's own plan.
+        planner: That made it under policy ``"optimal"``.
     """
 
     src: DTensorSpec
     dst: DTensorSpec
     steps: tuple[Step, ...]
     policy: str
+    planner: ExactPlanner | None = field(default=None, repr=False, compare=False)
+
+    @functools.cached_property
+    def hint(self) -> Hint | None:
+        """What flattened meshes would save; None: nothing, or the plan is torch's."""
+        if self.planner is None or self.collectives < 2:
+            return None
+        return self.planner.hint(self.src, self.dst, self.cost_us)
 
     @property
     def comm_us(self) -> float:
@@ -125,4 +137,7 @@ class Plan:
             f"{plan_text(self.steps)}  {self.cost_us:.1f} us ({self.comm_us:.1f} communication, "
             f"{self.local_us:.1f} local), {self.wire_bytes} bytes sent, {self.peak_bytes} held"
         )
-        return "\n".join([head, *(f"  {step}" for step in self.steps)])
+        lines = [head, *(f"  {step}" for step in self.steps)]
+        if self.hint is not None:
+            lines.append(f"  {self.hint.text(self.src.mesh)}")
+        return "\n".join(lines)

@@ -68,7 +68,7 @@ class KeptRows(RowsOfAnother):
         self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta
     ) -> Rows:
         """See `RowsRule.rows_of`."""
-        rows = self._rule.rows_of(op, args, kwargs, meta)
+        rows = self.rule.rows_of(op, args, kwargs, meta)
         call = RowCall(op, args, kwargs)
         return rows if self._keeps is None else [row for row in rows if self._keeps(row, call)]
 

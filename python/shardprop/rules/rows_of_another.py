@@ -17,7 +17,7 @@ class RowsOfAnother(RowsRule):
     """
 
     def __init__(self, rule: RowsRule) -> None:
-        self._rule = rule
+        self.rule = rule
         self.origin = rule.origin
         self.outputs = rule.outputs
         self.different_mesh_args = rule.different_mesh_args
@@ -31,12 +31,12 @@ class RowsOfAnother(RowsRule):
 
     def facts(self, op: OpOverload) -> RuleFacts:
         """Those of the rule itself."""
-        return self._rule.facts(op)
+        return self.rule.facts(op)
 
     def check(self, schema: OpSchema, meta: OutputMeta) -> None:
         """See `Rule.check`."""
-        self._rule.check(schema, meta)
+        self.rule.check(schema, meta)
 
     def question(self, schema: OpSchema, meta: OutputMeta) -> Question:
         """See `Rule.question`."""
-        return self._rule.question(schema, meta)
+        return self.rule.question(schema, meta)

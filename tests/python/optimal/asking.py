@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import torch
 from torch.distributed.tensor import Partial, Placement
+from torch.distributed.tensor._ops._math_ops import _NormPartial
 from torch.distributed.tensor.placement_types import _MaskPartial
 
 from shardprop.cost.cost_model import COLLECTIVES, CostModel, GroupCosts, LinearPrice
@@ -22,6 +23,7 @@ from .state import (
 
 MAX = Partial("max")
 AVG = Partial("avg")
+NORM = _NormPartial(2)
 MASK = _MaskPartial(offset_shape=torch.Size((8, 4)), offset_dim=0)
 # 64 MiB of float32.
 SQUARE = (4096, 4096)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from shardprop.model.plan_steps import Layout, Step
 
 from .moves import Move, Problem, moves
-from .state import REPLICATED, SS, P, Placed, State, layout_of, state_of
+from .state import NORM, REPLICATED, SPECIAL, SS, P, Placed, State, layout_of, state_of
 
 __all__ = ["Total", "all_prices", "cheapest", "cheapest_plan", "price_of_steps", "steps_of"]
 
@@ -64,11 +64,12 @@ def all_prices(problem: Problem, source: State) -> dict[State, Total]:
 
 
 def _introducible(state: State) -> list[Placed]:
-    return [p if p.kind in (P, SS) else REPLICATED for p in state.placed]
+    return [p if p.kind in (P, NORM, SPECIAL, SS) else REPLICATED for p in state.placed]
 
 
 def _explore(problem: Problem, source: State) -> Iterator[tuple[State, Total, tuple[Move, ...]]]:
     """All states that can be reached, the cheapest first."""
+    problem = problem.starting(source)
     number = itertools.count()  # states cannot be compared
     queue: list[tuple[Total, int, State, tuple[Move, ...]]] = [(NOTHING, next(number), source, ())]
     best = {source: NOTHING}
@@ -94,6 +95,8 @@ def price_of_steps(steps: Sequence[Step], problem: Problem, source: State | None
         ValueError: A step is none of the legal ones, has another price, or does not start where
             the one before ended; or the steps do not lead from `source` to the target.
     """
+    if source is not None:
+        problem = problem.starting(source)
     state = source
     total = NOTHING
     for number, step in enumerate(steps):

@@ -11,6 +11,7 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry
+from torch.distributed.tensor._ops._math_ops import _NormPartial
 from torch.distributed.tensor.placement_types import _MaskPartial, _StridedShard
 
 from shardprop.cost.cost_model import CostModel
@@ -32,8 +33,13 @@ __all__ = [
     "spec_of_layout",
 ]
 
-# The ops that partials of one layout may have.
-_FAMILIES = (("sum",), ("sum",), ("avg",), ("sum", "avg"), ("max",), ("min",), ("product",))
+# The partials that one layout may have; norms beside others are reduced first.
+_FAMILIES = (
+    *(tuple(map(Partial, ops)) for ops in (["sum"], ["sum"], ["avg"], ["sum", "avg"])),
+    *(tuple(map(Partial, ops)) for ops in (["max"], ["min"], ["product"])),
+    (_NormPartial(2),),
+    (_NormPartial(2), _NormPartial(3), Partial("sum")),
+)
 
 
 def all_layouts(
@@ -79,7 +85,7 @@ def random_layout(
         if luck < shard:
             placements.append(Shard(rng.randrange(tensor_ndim)))
         elif luck < shard + partial:
-            placements.append(Partial(rng.choice(family)))
+            placements.append(rng.choice(family))
         else:
             placements.append(Replicate())
     if rng.random() < special:
@@ -155,15 +161,12 @@ def random_question(
     special: float = 0.03,
     limited: float = 0.1,
 ) -> Question:
-    """Any two layouts, with the odd ones in the shares given.
-
-    A masked partial of the target can hardly be reached, so only sources have them.
-    """
+    """Any two layouts, with the odd ones in the shares given."""
     sizes = random_sizes(rng, mesh_ndim)
     shape = random_shape(rng, tensor_ndim)
     dtype = rng.choice((torch.float32, torch.bfloat16, torch.float64))
     source = random_layout(rng, mesh_ndim, tensor_ndim, strided=strided, special=special)
-    target = random_layout(rng, mesh_ndim, tensor_ndim, strided=strided)
+    target = random_layout(rng, mesh_ndim, tensor_ndim, strided=strided, special=special)
     question = Question(random_model(rng, sizes), shape, dtype, source, target)
     if rng.random() >= limited:
         return question

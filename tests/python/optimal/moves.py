@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardprop.cost.cost_model import COLLECTIVES, CostModel
 
 from .permutes import permuted
-from .state import REPLICATED, SPECIAL, SS, P, Placed, R, S, State, ceil, local_shape
+from .state import NORM, REPLICATED, SPECIAL, SS, P, Placed, R, S, State, ceil, local_shape
 
 __all__ = ["Move", "Problem", "mixable", "moves"]
 
@@ -34,6 +34,8 @@ class Problem:
     Attributes:
         target: Partials and strided shards are introduced only where it has them.
         memory_limit: Steps that hold more bytes than this at once do not exist.
+        masked: The special partials of the source: what is masked is not masked a second time.
+        whole: Mesh dims on which the source is replicated: only there something is masked.
     """
 
     model: CostModel
@@ -41,6 +43,14 @@ class Problem:
     itemsize: int
     target: State
     memory_limit: int | None = None
+    masked: frozenset[Placed] = frozenset()
+    whole: frozenset[int] = frozenset()
+
+    def starting(self, source: State) -> Problem:
+        """The problem of plans from a state."""
+        special = frozenset(p for p in source.placed if p.kind == SPECIAL)
+        whole = frozenset(m for m, p in enumerate(source.placed) if p == REPLICATED)
+        return replace(self, masked=special, whole=whole)
 
     def bytes_of(self, state: State) -> int:
         return self.itemsize * math.prod(self.local_shape(state))
@@ -89,10 +99,15 @@ def moves(state: State, problem: Problem) -> Iterator[Move]:
 
 
 def _moves(state: State, problem: Problem) -> Iterator[Move]:
-    special = [m for m, p in enumerate(state.placed) if p.kind == SPECIAL]
-    if special:
-        for m in special:
+    first = [m for m in range(len(state.placed)) if _comes_first(state, m)]
+    if first:
+        for m in first:
             yield from _reductions(state, problem, (m,))
+        return
+    if any(state.placed[m].kind == SPECIAL for m in state.introduced):
+        for m in range(len(state.placed)):
+            if problem.target.placed[m].kind == SPECIAL:
+                yield from _partition(state, problem, m)
         return
     for costs in problem.model.groups:
         group = costs.mesh_dims
@@ -239,20 +254,35 @@ def mixable(op: str, other: str) -> bool:
     return op == other or {op, other} == {"sum", "avg"}
 
 
+def _commute(p: Placed, other: Placed) -> bool:
+    return p == other or (p.kind == other.kind == P and mixable(p.op, other.op))
+
+
+def _pending(state: State) -> list[int]:
+    """The mesh dims that may still be reduced."""
+    partial = [m for m, p in enumerate(state.placed) if p.kind in (P, NORM, SPECIAL)]
+    return [m for m in partial if m not in state.introduced]
+
+
+def _comes_first(state: State, m: int) -> bool:
+    """Is it reduced before anything else, and alone? So is a norm beside others."""
+    pending, p = _pending(state), state.placed[m]
+    if m not in pending or p.kind == P:
+        return False
+    return p.kind == SPECIAL or not all(_commute(p, state.placed[other]) for other in pending)
+
+
 def _reduces_together(state: State, group: Group) -> bool:
-    first = state.placed[group[0]]
-    return all(
-        state.placed[m].kind == P
-        and m not in state.introduced
-        and mixable(first.op, state.placed[m].op)
-        for m in group
-    )
+    first, pending = state.placed[group[0]], _pending(state)
+    return all(m in pending and _commute(first, state.placed[m]) for m in group)
 
 
 def _reductions(state: State, problem: Problem, group: Group) -> Iterator[Move]:
     n, b = problem.ranks(group), problem.bytes_of(state)
     # A merged average is a sum and a division by the ranks of its averaged mesh dims.
     divides = len(group) > 1 and any(state.placed[m].op == "avg" for m in group)
+    # Powers are summed, and the root is taken of the sum.
+    roots = state.placed[group[0]].kind == NORM
     yield _move(
         "all_reduce",
         group,
@@ -260,8 +290,9 @@ def _reductions(state: State, problem: Problem, group: Group) -> Iterator[Move]:
         state.put(group, REPLICATED),
         problem,
         wire=2 * (n - 1) * b // n,
-        kernels=1 + divides,
-        traffic=2 * b + 2 * b * divides,
+        kernels=1 + divides + 2 * roots,
+        traffic=2 * b + 2 * b * divides + 4 * b * roots,
+        staging=b * roots,
     )
     for dim in range(len(problem.shape)):
         after = state.put(group, Placed(S, dim))
@@ -273,6 +304,9 @@ def _reductions(state: State, problem: Problem, group: Group) -> Iterator[Move]:
             kernels, traffic, staging = 1, 2 * q, q
         if divides:
             kernels, traffic = kernels + 1, traffic + 2 * q // n
+        if roots:
+            kernels, traffic = kernels + 2, traffic + 2 * b + 2 * q // n
+            staging += b
         yield _move(
             "reduce_scatter",
             group,
@@ -288,11 +322,16 @@ def _reductions(state: State, problem: Problem, group: Group) -> Iterator[Move]:
 
 def _partition(state: State, problem: Problem, m: int) -> Iterator[Move]:
     to = problem.target.placed[m]
-    if state.placed[m].kind != R or to.op not in _PARTITIONED or not _may_introduce(state, to):
+    may_be_made = to.kind in (NORM, SPECIAL) or to.op in _PARTITIONED
+    if to in problem.masked or (to.kind == SPECIAL and m not in problem.whole):
+        return
+    if state.placed[m].kind != R or not may_be_made or not _may_introduce(state, to):
         return
     after = _introduced(state, m, to)
     b = problem.bytes_of(state)
-    if to.op == "sum":
+    if to.kind == SPECIAL:  # as the masks of indices are made
+        yield _move("partition", (m,), state, after, problem, kernels=6, traffic=8 * b)
+    elif to.kind == NORM or to.op == "sum":
         yield _move("partition", (m,), state, after, problem, kernels=1, traffic=2 * b)
     else:  # the data stays as it is
         yield _move("partition", (m,), state, after, problem, peak=b)
@@ -302,7 +341,7 @@ def _zero_fill(state: State, problem: Problem, m: int) -> Iterator[Move]:
     p, to = state.placed[m], problem.target.placed[m]
     if p.kind != S or state.orders[p.dim][-1] != m:
         return
-    if to.op != "sum" or not _may_introduce(state, to):
+    if to.kind != P or to.op != "sum" or not _may_introduce(state, to):
         return
     after = _introduced(state, m, to)
     traffic = problem.bytes_of(after) + 2 * problem.bytes_of(state)
@@ -310,7 +349,8 @@ def _zero_fill(state: State, problem: Problem, m: int) -> Iterator[Move]:
 
 
 def _may_introduce(state: State, to: Placed) -> bool:
-    return to.kind == P and all(mixable(to.op, p.op) for p in state.placed if p.kind == P)
+    partial = [p for p in state.placed if p.kind in (P, NORM, SPECIAL)]
+    return to.kind in (P, NORM, SPECIAL) and all(_commute(to, p) for p in partial)
 
 
 def _introduced(state: State, m: int, to: Placed) -> State:

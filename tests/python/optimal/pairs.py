@@ -29,7 +29,7 @@ from .core import core_plan, in_core, is_mixed, plan_fault
 from .layouts import all_layouts, random_layout, random_sizes, spec_of_layout
 from .models import all_groups, random_groups, random_model, ring_model
 from .moves import Problem
-from .state import SS, P, Placed, State, layout_of, left_to_right, state_of
+from .state import NORM, SPECIAL, SS, P, Placed, State, layout_of, left_to_right, state_of
 
 __all__ = ["Batch", "Planned", "all_pairs", "planned", "random_pairs"]
 
@@ -252,4 +252,4 @@ def _with_specials_of(like: Layout, layout: Layout) -> Layout:
 
 
 def _pattern(target: State) -> Pattern:
-    return tuple((m, p) for m, p in enumerate(target.placed) if p.kind in (P, SS))
+    return tuple((m, p) for m, p in enumerate(target.placed) if p.kind in (P, NORM, SPECIAL, SS))

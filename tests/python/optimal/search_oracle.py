@@ -15,7 +15,9 @@ from shardprop.model.plan_steps import Layout
 from .brute_force import Total, all_prices
 from .moves import Problem
 from .state import (
+    NORM,
     REPLICATED,
+    SPECIAL,
     SS,
     P,
     Placed,
@@ -169,7 +171,9 @@ class _Prices:
         target = state_of_placements(
             placements, self.model.sizes, operand.shape, self.strided_is_order
         )
-        pattern = tuple(p if p.kind in (P, SS) else REPLICATED for p in target.placed)
+        pattern = tuple(
+            p if p.kind in (P, NORM, SPECIAL, SS) else REPLICATED for p in target.placed
+        )
         if pattern not in self.known:
             problem = Problem(
                 self.model, operand.shape, operand.itemsize, target, self.memory_limit

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
+from torch.distributed.tensor._ops._math_ops import _NormPartial
 from torch.distributed.tensor.placement_types import _StridedShard
 
 from shardprop.model.plan_steps import Layout
@@ -17,7 +18,8 @@ Orders = tuple[tuple[int, ...], ...]
 
 # What a mesh dim may hold.
 R, S, SS, P = "R", "S", "SS", "P"
-SPECIAL = "special partial"  # a subclass of Partial
+NORM = "norm"  # the p-th root of a sum of p-th powers
+SPECIAL = "special partial"  # another subclass of Partial
 OPAQUE = "opaque"
 
 
@@ -28,7 +30,7 @@ class Placed(NamedTuple):
     dim: int = -1  # of S and SS
     factor: int = 1  # of SS
     op: str = ""  # of P
-    value: Placement | None = None  # what is special or opaque
+    value: Placement | None = None  # what is a norm, special or opaque
 
     @property
     def cuts(self) -> bool:
@@ -62,7 +64,7 @@ class State(NamedTuple):
         return self._replace(introduced=frozenset())
 
     def __str__(self) -> str:
-        names = {R: "R", SPECIAL: "special", OPAQUE: "opaque"}
+        names = {R: "R", NORM: "norm", SPECIAL: "special", OPAQUE: "opaque"}
         texts = []
         for p in self.placed:
             factor = f"/{p.factor}" if p.kind == SS else ""
@@ -80,6 +82,8 @@ def placed(placement: Placement) -> Placed:
         return Placed(SS, placement.dim, factor=int(placement.split_factor))
     if type(placement) is Partial:
         return Placed(P, op=placement.reduce_op)
+    if type(placement) is _NormPartial:
+        return Placed(NORM, value=placement)
     if isinstance(placement, Partial):
         return Placed(SPECIAL, op=placement.reduce_op, value=placement)
     return Placed(OPAQUE, value=placement)

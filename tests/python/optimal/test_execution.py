@@ -18,7 +18,7 @@ from shardprop import _torch
 from shardprop.model.plan_steps import Layout, Step
 from shardprop.redistribution.execution import run
 
-from .local import fault, split
+from .local import cut, fault, places, split
 from .ranks import all_groups, carried_out, fault_of, flattened, numbers
 from .walks import Tensor, random_walk
 
@@ -168,6 +168,39 @@ def test_a_masked_partial_is_reduced_with_its_mask() -> None:
         for rank, each in enumerate(made):
             assert torch.equal(each, expected if after == R else expected.chunk(2)[rank])
         assert masked.mask_buffer.data is None
+
+
+@pytest.mark.parametrize(("kind", "after"), [("all_reduce", R), ("reduce_scatter", S(0))], ids=str)
+@pytest.mark.parametrize("group", [(0,), (0, 1)], ids=str)
+def test_a_pending_norm_is_the_root_of_a_sum_of_powers(
+    kind: str, after: Placement, group: tuple[int, ...]
+) -> None:
+    """On one mesh dim beside a shard, and on two at once."""
+    sizes = (2, 2)
+    tensor, norm = Tensor((4, 6), sizes, all_groups(sizes)), _torch.norm_partial(3)
+    before, then = (tuple(p if m in group else S(1) for m in range(2)) for p in (norm, after))
+    reduce = step(kind, before, then, group, tensor)
+    counts = [2 if m in group else 1 for m in range(2)]
+    parts = torch.rand(*counts, 4, 6, generator=torch.Generator().manual_seed(3))
+    held = [
+        cut(parts[i % counts[0], j % counts[1]], reduce.before, sizes, (i, j))
+        for i, j in places(sizes)
+    ]
+    made = carried_out([reduce], tensor, held)
+    assert fault(made, (parts**3).sum((0, 1)) ** (1 / 3), reduce.after, sizes) is None
+
+
+def test_a_norm_made_pending_is_the_same_norm() -> None:
+    tensor, norm = Tensor((3, 2), (2, 3)), _torch.norm_partial(2)
+    whole = numbers((3, 2))
+    there_and_back = [
+        step("partition", (R, R), (R, norm), (1,), tensor),
+        step("partition", (R, norm), (norm, norm), (0,), tensor),
+        step("all_reduce", (norm, norm), (norm, R), (1,), tensor),
+        step("all_reduce", (norm, R), (R, R), (0,), tensor),
+    ]
+    made = carried_out(there_and_back, tensor, [whole.clone() for _ in range(6)])
+    assert fault(made, whole, tensor.layout((R, R)), tensor.sizes) is None
 
 
 def test_a_step_over_dims_that_are_not_flattened_says_what_to_do() -> None:

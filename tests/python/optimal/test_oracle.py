@@ -123,10 +123,19 @@ def test_a_mesh_dim_of_size_1_costs_nothing() -> None:
 
 
 def test_what_a_plan_cannot_introduce_cannot_be_reached() -> None:
-    model = ring_model((4,))
-    assert cheapest(*asked(model, [R], [Partial("product")])) is None
-    assert cheapest(*asked(model, [R], [MASK])) is None
-    assert cheapest(*asked(model, [MASK], [MASK])) == Total(0, 0, 0)
+    model = ring_model((4, 2))
+    assert cheapest(*asked(model, [R, R], [Partial("product"), R])) is None
+    # What is masked is not masked a second time, and nothing is gathered to be masked.
+    assert cheapest(*asked(model, [S(0), R], [MASK, R])) is None
+    assert cheapest(*asked(model, [MASK, R], [MASK, S(0)])) is None
+    assert cheapest(*asked(model, [MASK, R], [MASK, R])) == Total(0, 0, 0)
+
+
+def test_masks_are_made_at_the_end() -> None:
+    """On half of the indices, once these are where they are wanted."""
+    model = by_bytes([2, 4], memory_us_per_byte=1e-6)
+    # 64 bytes are cut to 32, which 64 are read and written for; of those, masks are made.
+    assert cheapest(*asked(model, [R, R], [S(0), MASK], (16,), 4)) == Total(64 + 8 * 32, 0, 96)
 
 
 def test_one_partial_becomes_another_by_way_of_a_reduction() -> None:

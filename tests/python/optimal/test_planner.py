@@ -15,14 +15,14 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement
 
 import shardprop
-from shardprop import _core
+from shardprop import _core, _torch
 from shardprop.cost.cost_model import CostModel
 from shardprop.cost.topology import CallbackTopology
 from shardprop.model.plan_steps import Layout
 
 from ..parity.meshes import MeshKey
 from ..specs import SS, P, R, S, spec_of
-from .asking import AVG, MASK, MAX, by_bytes
+from .asking import AVG, MASK, MAX, NORM, by_bytes
 from .brute_force import cheapest
 from .core import OneModel, core_plan, in_core, is_mixed, plan_fault
 from .layouts import Question, all_layouts, random_question, spec_of_encoded_layout
@@ -124,6 +124,13 @@ CORNERS = {
     "to strided of a view": asked(PAIR, (S(0), S(0)), (S(0), SS(0, 2)), (16, 8)),
     "masked": asked(PAIR, (MASK, R), (S(0), R), (8, 8)),
     "masked twice": asked(PAIR, (MASK, MASK), (R, S(1)), (8, 8)),
+    "norm": asked(PAIR, (NORM, S(1)), (S(0), R), (8, 8)),
+    "norms, merged": asked(PAIR, (NORM, NORM), (R, R), (8, 8)),
+    "norm beside a sum": asked(PAIR, (P, NORM), (R, R), (8, 8)),
+    "norms of two orders": asked(PAIR, (NORM, _torch.norm_partial(3)), (R, R), (8, 8)),
+    "norm made": asked(PAIR, (R, S(0)), (NORM, R), (8, 8)),
+    "norm kept, norm made": asked(PAIR, (NORM, S(0)), (NORM, NORM), (8, 8)),
+    "norm beside a sum made": asked(PAIR, (P, R), (P, NORM), (8, 8)),
     "free": asked(by_bytes((2, 4), all_groups((2, 4))), (P, AVG), (R, R), (0, 8)),
     "sum made": asked(PAIR, (S(0), R), (P, P), (8, 8)),
     "limit at what it takes": asked(PAIR, (S(0), S(0)), (S(1), S(1)), (16, 8), 256),

@@ -197,6 +197,8 @@ def _steps(move: OperandMove, dims: Sequence[str]) -> Iterator[str]:
         on = over_text(dims, step.mesh_dims)
         sent = f", {step.wire_bytes:,} bytes sent" if step.wire_bytes else ""
         yield f"    {step.kind} on {on}: {us_text(step.us)}{sent}"
+    if move.plan.hint:
+        yield f"    {move.plan.hint.text(move.src.mesh)}"
 
 
 def _advice(decision: DecisionExplanation, width: int) -> Iterator[str]:

@@ -6,10 +6,12 @@ events        from what was recorded to `model`        model         a decision,
 plans         the plan of a move, and its price        rows          events alike, counted together
 report        `Trace`, and what it can be made into    text          for a terminal
 json_form     as JSON, of which `report/` makes HTML
+consumers     `watch_consumers()`: who uses which output
 """
 
+from .consumers import watch_consumers
 from .model import Place, TracedDecision, TracedRedistribution
 from .report import Trace
 from .session import trace
 
-__all__ = ["Place", "Trace", "TracedDecision", "TracedRedistribution", "trace"]
+__all__ = ["Place", "Trace", "TracedDecision", "TracedRedistribution", "trace", "watch_consumers"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ... import _core
-from ..._torch import DTensorSpec, Partial, Placement, Replicate, is_partial, make_spec
+from ..._torch import DTensorSpec
 from ...errors import ShardpropError
 from ...propagation.optimal_policy import OptimalPolicy
 from ...propagation.policy import Policy
@@ -51,14 +51,12 @@ class Plans:
         return known
 
     def _make(self, policy: Policy, src: DTensorSpec, dst: DTensorSpec) -> Planned:
-        if _is_pending_alone(src, dst):
-            return Planned(None, "a local step: what is pending is set, nothing is sent", False)
         try:
             if not isinstance(policy, OptimalPolicy):
                 return self._torchs(src, dst)
             steps = policy.planner.steps(src, dst)
             if steps is not None:
-                return _found(Plan(src, dst, tuple(steps), "optimal"))
+                return _found(Plan(src, dst, tuple(steps), "optimal", policy.planner))
             return Planned(None, "no plan of policy 'optimal' reaches the target: torch moved it")
         except _core.Unsupported as reason:
             return Planned(None, f"the core does not model it: {reason}")
@@ -68,14 +66,6 @@ class Plans:
     def _torchs(self, src: DTensorSpec, dst: DTensorSpec) -> Planned:
         """torch's plan as a fresh planner of torch would make it."""
         merged = torch_planner().merged(src, dst)
-        # To set a mask is a local step without a price, and leaves the tensor as long as it was.
-        unmasked = tuple(
-            Replicate() if isinstance(a, Replicate) and _is_mask(b) else b
-            for a, b in zip(src.placements, dst.placements, strict=True)
-        )
-        if unmasked != dst.placements:
-            dst = make_spec(dst.mesh, unmasked, dst.tensor_meta)
-            merged = [step for step in merged if not _is_mask(step[1])]
         try:
             steps = self._as_torch.priced(src, dst, merged)
         except ShardpropError as error:
@@ -85,17 +75,6 @@ class Plans:
 
 def _found(plan: Plan) -> Planned:
     return Planned(plan, sends=plan.collectives > 0)
-
-
-def _is_pending_alone(src: DTensorSpec, dst: DTensorSpec) -> bool:
-    """Does nothing but become pending what was replicated, in a way that has no price: a mask?"""
-    changes = [(a, b) for a, b in zip(src.placements, dst.placements, strict=False) if a != b]
-    return bool(changes) and all(isinstance(a, Replicate) and _is_mask(b) for a, b in changes)
-
-
-def _is_mask(placement: Placement) -> bool:
-    """A partial of torch's own that is more than one: of an embedding whose rows are sharded."""
-    return is_partial(placement) and type(placement) is not Partial
 
 
 def spec_identity(spec: DTensorSpec) -> tuple[object, ...]:

@@ -113,6 +113,8 @@ def _most_expensive(rows: Sequence[MoveRow]) -> Iterator[str]:
         sent = f", {bytes_text(row.wire_bytes)} sent" if row.plan else ""
         yield f"{place:4}. {times}{price}{sent}  {op_text(row.op or '')}{operand}"
         yield f"      {_way(row)}"
+        if row.plan and row.plan.hint:
+            yield f"      {row.plan.hint.text(row.src.mesh)}"
         yield f"      {place_text(row.place, row.modules)}"
 
 

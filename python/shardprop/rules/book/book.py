@@ -154,9 +154,7 @@ def _is_rounded(value: object) -> bool:
     return dtype.is_floating_point or dtype.is_complex or str(dtype) == "torch.bool"
 
 
-def _argument(
-    op: OpOverload, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> object:
+def _argument(op: OpOverload, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
     for position, argument in enumerate(function_schema(op).arguments):
         if argument.name == name:
             given = kwargs.get(name, argument.default_value)

@@ -34,7 +34,7 @@ class CompletedRows(RowsOfAnother):
         self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], meta: OutputMeta
     ) -> Rows:
         """See `RowsRule.rows_of`."""
-        rows = self._rule.rows_of(op, args, kwargs, meta)
+        rows = self.rule.rows_of(op, args, kwargs, meta)
         known = {tuple(row) for row in rows}
         width = len(rows[0]) if rows else 0
         more = [row for row in self._book.rows(op, args, kwargs) if tuple(row) not in known]
@@ -112,7 +112,7 @@ def completed(rule: Rule, op: OpOverload) -> Rule:
 
 
 # One for each rule, for decisions are known by the rule that was asked.
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _completed(rule: Any) -> Rule:
     if isinstance(rule, FollowRule):
         return CompletedFollowing(rule, Book.shipped())

@@ -105,7 +105,9 @@ class Evidence:
     def entries(self) -> Iterator[Entry]:
         """The rows that hold for all calls of a kind, by the widest kind there is."""
         for operands, calls in self._seen.items():
-            rows = sorted({row for seen in calls for row in seen.sound if _is_of_sums(row)}, key=str)
+            rows = sorted(
+                {row for seen in calls for row in seen.sound if _is_of_sums(row)}, key=str
+            )
             for row in rows:
                 entry = _entry(operands, row, calls)
                 if entry is not None:
@@ -161,4 +163,3 @@ def are_rounded(call: Call) -> bool:
     """Are all operands floating-point or complex, flags aside?"""
     dtypes = {tensor.dtype for tensor in call.tensors}
     return all(is_rounded(dtype) or str(dtype) == "torch.bool" for dtype in dtypes)
-

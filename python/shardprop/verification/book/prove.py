@@ -22,8 +22,8 @@ from ..calls.call import Call
 from ..report import Report
 from ..settings import Settings
 from ..simulator.candidates import REPLICATE, of_operands
-from ..simulator.execution import Executable
 from ..simulator.compare import is_rounded
+from ..simulator.execution import Executable
 from ..simulator.explore import explore
 from ..simulator.partials import Untestable
 from ..simulator.simulation import Data, Simulation, simulations, varied

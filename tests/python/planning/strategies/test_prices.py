@@ -146,7 +146,7 @@ def test_price_that_is_none(answer: Any, mesh_of: Any) -> None:
         _ = found.prices
 
 
-def test_masked_partials_are_reached_by_no_plan(mesh_of: Any) -> None:
+def test_masks_of_indices_have_a_price(mesh_of: Any) -> None:
     args = meta_of((64, 32)), meta_of((8, 4), torch.int64)
     found = shardprop.strategies(
         aten.embedding.default, args, mesh=mesh_of(4), prices="h100-nvlink"
@@ -155,8 +155,10 @@ def test_masked_partials_are_reached_by_no_plan(mesh_of: Any) -> None:
     assert names.count("_MaskPartial") == 1
     assert found.prices is not None
     assert np.isfinite(found.prices[0]).all()
-    reached = np.isfinite(found.prices[1]).all(axis=1).tolist()
-    assert reached == [name != "_MaskPartial" for name in names]
+    # Indices that are cut already are not gathered to be masked.
+    whole = [tuple(found.layouts[number]) == (R,) for number in found.sources[1]]
+    for name, reached in zip(names, np.isfinite(found.prices[1]).tolist(), strict=True):
+        assert reached == (whole if name == "_MaskPartial" else [True] * len(whole))
 
 
 def test_without_prices(mesh_of: Any) -> None:

@@ -11,14 +11,14 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement
 
 import shardprop
+from shardprop.model.question import question_of
+from shardprop.rules import torch_registry
 from shardprop.rules.book.book import Book
 from shardprop.rules.book.completed import CompletedFollowing, CompletedRows, completed
 from shardprop.rules.book.entry import Entry
 from shardprop.rules.follow_rule import Candidate, FollowRule
 from shardprop.rules.kept_rows import KeptRows
-from shardprop.rules import torch_registry
-from shardprop.rules.rule import RowsRule, RuleKind
-from shardprop.model.question import question_of
+from shardprop.rules.rule import Origin, RowsRule
 
 from ...specs import P, R, S, meta_of, spec_of
 
@@ -100,7 +100,7 @@ def test_what_another_torch_does_not_confirm_goes() -> None:
 
 
 class _Rule(RowsRule):
-    kind = RuleKind.ROWS
+    origin = Origin.TORCH
     outputs = 1
     leaves_written = True
 
@@ -149,8 +149,8 @@ def test_policy_optimal_keeps_sums_pending(mesh_of: MeshOf) -> None:
     mesh = mesh_of(8)
     pending, mask = spec_of(mesh, (64, 64), [P]), spec_of(mesh, (64, 64), [R], dtype=torch.bool)
     optimal: dict[str, Any] = {"policy": "optimal", "topology": "h100-nvlink"}
-    for settings, wanted in (({}, P), ({"rules": "torch"}, R)):
-        with shardprop.enabled(**optimal, **settings):
+    for rules, wanted in (("complete", P), ("torch", R)):
+        with shardprop.enabled(**optimal, rules=rules):
             decided = shardprop.propagate(aten.where.self, mask, pending, pending)
             assert decided.outputs == ((wanted,),)
     with shardprop.enabled():
@@ -161,9 +161,7 @@ def test_strategies_have_the_rows_of_the_book(mesh_of: MeshOf) -> None:
     mesh, sources = mesh_of(2), [[(P,), (R,)], [(P,), (R,)]]
 
     def pending(**settings: Any) -> int:
-        found = shardprop.strategies(
-            LERP, [X, X, 0.5], mesh=mesh, sources=sources, **settings
-        )
+        found = shardprop.strategies(LERP, [X, X, 0.5], mesh=mesh, sources=sources, **settings)
         return sum(each.outputs == ((P,),) for each in found)
 
     assert (pending(), pending(rules="torch")) == (1, 0)

@@ -36,7 +36,9 @@ def claims() -> Claims:
     """All rows of ops that this torch has."""
     ops = {str(op): op for op in ops_decided()}
     shipped = Book.shipped().entries
-    return [(ops[name], entry) for name, entries in shipped.items() if name in ops for entry in entries]
+    return [
+        (ops[name], entry) for name, entries in shipped.items() if name in ops for entry in entries
+    ]
 
 
 @pytest.fixture(scope="module")

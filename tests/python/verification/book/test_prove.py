@@ -34,7 +34,9 @@ def test_a_linear_op() -> None:
     assert entry.calls == report.calls == 3 and entry.runs > 0
 
 
-@pytest.mark.parametrize("op", [aten.relu.default, aten.exp.default, aten.nan_to_num.default], ids=str)
+@pytest.mark.parametrize(
+    "op", [aten.relu.default, aten.exp.default, aten.nan_to_num.default], ids=str
+)
 def test_an_op_that_is_none(op: Any) -> None:
     """That of NaN is linear on numbers, and a sum that is NaN has a part that is none."""
     report = prove(op, _calls(op))

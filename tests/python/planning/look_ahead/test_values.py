@@ -1,0 +1,213 @@
+"""Decisions that look at who consumes the output: against every strategy of pairs of ops, and what
+is looked through."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import Placement
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
+
+import shardprop
+from shardprop.planning.look_ahead.consumers import Consumers, Use, call_key
+
+from ...specs import P, R, S, meta_of, spec_of
+
+MeshOf = Callable[..., DeviceMesh]
+aten = torch.ops.aten
+
+SIZE = 4096
+# They do not say how fast devices compute: only what is moved counts.
+TOPOLOGIES: dict[str, Any] = {
+    "torch": "torch",
+    "launches": {
+        "launch_us": 100.0,
+        "memory": {"kernel_us": 1.0, "bandwidth_gb_s": 1e3},
+        "node": {"within": {"latency_us": 0.1, "bandwidth_gb_s": 1e3}},
+    },
+}
+OPS = (aten.mm.default, aten.add.Tensor, aten.mul.Tensor)
+
+
+@pytest.fixture(autouse=True)
+def disabled_afterwards() -> Iterator[None]:
+    yield
+    shardprop.disable()
+
+
+def known(op: Any, args: tuple[Any, ...], *uses: Use, runs: int = 1) -> Consumers:
+    """Who consumes the one output of a call."""
+    seen, key = Consumers(), call_key(op, args, {})
+    assert key is not None
+    for _ in range(runs):
+        seen.ran(key)
+    for use in uses:
+        seen.used(key, 0, use)
+    return seen
+
+
+def use_as_first(op: Any, spec: DTensorSpec, other: DTensorSpec) -> Use:
+    return Use(op, (spec, other), {}, (0,))
+
+
+def best_of_two(
+    mesh: DeviceMesh, op: Any, operands: tuple[DTensorSpec, ...], then: Any, other: DTensorSpec
+) -> float:
+    """The least price of an op and the next, by pricing each strategy of the first."""
+    sources = [[tuple(spec.placements)] for spec in operands]
+    metas = [spec.tensor_meta for spec in operands]
+    found = shardprop.strategies(
+        op, metas, mesh=mesh, sources=sources, prices=shardprop.ExactPlanner(topology_of_policy())
+    )
+    assert found.prices is not None
+    least = float("inf")
+    for index, strategy in enumerate(found):
+        cost = sum(float(prices[index, 0]) for prices in found.prices)
+        (output,) = strategy.outputs
+        if cost < least:
+            between = spec_of(mesh, (SIZE, SIZE), output or ())
+            least = min(least, cost + shardprop.propagate(then, between, other).cost)
+    return least
+
+
+def topology_of_policy() -> Any:
+    from shardprop.propagation.propagator import current_policy
+
+    return current_policy().planner.topology  # type: ignore[attr-defined]
+
+
+def random_layout(rng: random.Random, mesh_dims: int) -> tuple[Placement, ...]:
+    return tuple(rng.choice([R, S(0), S(1), P]) for _ in range(mesh_dims))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [(4,), (2, 4)], ids=str)
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_two_ops_are_the_cheapest_together(
+    mesh_of: MeshOf, sizes: tuple[int, ...], topology: str
+) -> None:
+    mesh, rng = mesh_of(*sizes), random.Random(f"{sizes} {topology}")
+    prices = TOPOLOGIES[topology]
+    better = 0
+    for _ in range(60):
+        op, then = rng.choice(OPS), rng.choice(OPS)
+        x, y, other = (
+            spec_of(mesh, (SIZE, SIZE), random_layout(rng, len(sizes))) for _ in range(3)
+        )
+        with shardprop.enabled(policy="optimal", topology=prices, rules="torch"):
+            alone = shardprop.propagate(op, x, y)
+            after = spec_of(mesh, (SIZE, SIZE), alone.outputs[0] or ())
+            apart = alone.cost + shardprop.propagate(then, after, other).cost
+            least = best_of_two(mesh, op, (x, y), then, other)
+        seen = known(op, (x, y), use_as_first(then, after, other))
+        with shardprop.enabled(
+            policy="optimal", topology=prices, consumers=seen, horizon=1, rules="torch"
+        ):
+            together = shardprop.propagate(op, x, y)
+        total = together.cost + together.output_cost
+        assert total == pytest.approx(least), (op, then, x.placements, y.placements)
+        assert total <= apart + 1e-6
+        better += total < apart - 1e-6
+    assert better >= 3
+
+
+def test_an_output_that_is_redistributed_goes_where_it_is_wanted(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(8)
+    x, w = spec_of(mesh, (SIZE, SIZE), [S(1)]), spec_of(mesh, (SIZE, SIZE), [S(0)])
+    wanted = spec_of(mesh, (SIZE, SIZE), [S(1)])
+    seen = known(aten.mm.default, (x, w), Use(None, (wanted,), {}, (0,)))
+    optimal: dict[str, Any] = {"policy": "optimal", "topology": "torch"}
+    with shardprop.enabled(**optimal, consumers=seen):
+        decided = shardprop.propagate(aten.mm.default, x, w)
+        priced = shardprop.redistribute_cost(
+            spec_of(mesh, (SIZE, SIZE), decided.outputs[0] or ()), wanted
+        )
+    assert decided.output_cost == pytest.approx(priced)
+
+
+def test_what_only_passes_it_on_is_looked_through(mesh_of: MeshOf) -> None:
+    """A view that keeps the layout costs nothing: what counts is who takes the view."""
+    mesh = mesh_of(8)
+    x = spec_of(mesh, (SIZE, SIZE), [S(0)])
+    made = spec_of(mesh, (SIZE, SIZE), [S(0)])
+    viewed = spec_of(mesh, (SIZE * SIZE,), [S(0)])
+    wanted = spec_of(mesh, (SIZE * SIZE,), [R])
+    seen = known(aten.relu.default, (x,), Use(aten.view.default, (made, [SIZE * SIZE]), {}, (0,)))
+    key = call_key(aten.view.default, (made, [SIZE * SIZE]), {})
+    seen.ran(key)
+    seen.used(key, 0, Use(None, (wanted,), {}, (0,)))
+    with shardprop.enabled(policy="optimal", topology="torch", consumers=seen):
+        decided = shardprop.propagate(aten.relu.default, x)
+        gathered = shardprop.redistribute_cost(viewed, wanted)
+        first = shardprop.redistribute_cost(x, spec_of(mesh, (SIZE, SIZE), [R]))
+    total = decided.cost + decided.output_cost
+    assert total == pytest.approx(min(gathered, first)) and total > 0
+
+
+def test_consumers_count_by_their_share(mesh_of: MeshOf) -> None:
+    """Of two calls, which torch decides as one, one output is gathered."""
+    mesh = mesh_of(8)
+    x, whole = (spec_of(mesh, (SIZE, SIZE), [p]) for p in (S(0), R))
+    use = Use(None, (whole,), {}, (0,))
+    costs = []
+    for runs in (1, 2):
+        seen = known(aten.relu.default, (x,), use, runs=runs)
+        with shardprop.enabled(policy="optimal", topology="torch", consumers=seen):
+            decided = shardprop.propagate(aten.relu.default, x)
+            costs.append(decided.cost + decided.output_cost)
+    assert costs[1] == pytest.approx(costs[0] / 2) and costs[0] > 0
+
+
+def test_a_consumer_that_cannot_be_asked_wants_no_partial(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(8)
+    x, w = spec_of(mesh, (SIZE, SIZE), [S(1)]), spec_of(mesh, (SIZE, SIZE), [S(0)])
+    made = spec_of(mesh, (SIZE, SIZE), [P])
+    lists = Use(aten._foreach_add.Scalar, ([made], 1.0), {}, (0,))
+    with shardprop.enabled(
+        policy="optimal",
+        topology="torch",
+        consumers=known(aten.mm.default, (x, w), lists),
+    ):
+        decided = shardprop.propagate(aten.mm.default, x, w)
+        reduced = shardprop.redistribute_cost(made, spec_of(mesh, (SIZE, SIZE), [R]))
+    assert decided.cost + decided.output_cost <= reduced + 1e-6
+    assert decided.cost + decided.output_cost > 0
+
+
+def test_calls_of_other_sizes_are_not_known(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(8)
+    x, whole = (spec_of(mesh, (SIZE, SIZE), [p]) for p in (S(0), R))
+    seen = known(aten.relu.default, (x,), Use(None, (whole,), {}, (0,)))
+    with shardprop.enabled(policy="optimal", topology="torch", consumers=seen):
+        other = spec_of(mesh, (SIZE, 2 * SIZE), [S(0)])
+        assert shardprop.propagate(aten.relu.default, other).output_cost == 0
+
+
+def test_who_consumes_is_for_policy_optimal() -> None:
+    with pytest.raises(shardprop.ShardpropError, match="Expected consumers with policy 'optimal'"):
+        shardprop.enable(consumers=Consumers())
+    wrongs: list[Any] = [{}, [meta_of((2, 2))]]
+    for wrong in wrongs:
+        with pytest.raises(shardprop.ShardpropError, match=r"consumers: Expected .* got"):
+            shardprop.enable(policy="optimal", topology="torch", consumers=wrong)
+
+
+def test_a_call_is_known_by_sizes_and_values_alone(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(8)
+    keys = {
+        call_key(aten.add.Tensor, (spec_of(mesh, (4, 4), [a]), spec_of(mesh, (4, 4), [b])), {})
+        for a, b in itertools.product([R, S(0), P], repeat=2)
+    }
+    assert len(keys) == 1
+    x = spec_of(mesh, (4, 4), [R])
+    assert call_key(aten.sum.dim_IntList, (x, [0]), {}) != call_key(
+        aten.sum.dim_IntList, (x, [1]), {}
+    )
+    assert call_key(aten.add.Tensor, (x, 1), {}) != call_key(aten.add.Tensor, (x, True), {})
+    assert call_key(aten.add.Tensor, (x, {1}), {}) is None
