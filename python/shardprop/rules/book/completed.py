@@ -112,7 +112,7 @@ def completed(rule: Rule, op: OpOverload) -> Rule:
 
 
 # One for each rule, for decisions are known by the rule that was asked.
-@functools.cache
+@functools.lru_cache(4096)
 def _completed(rule: Any) -> Rule:
     if isinstance(rule, FollowRule):
         return CompletedFollowing(rule, Book.shipped())
