@@ -93,3 +93,45 @@ def test_optimal_decision(who: str, name: str, ndim: int, mesh_of: Any, run: Any
         for spec, wanted in zip(specs, both.torch_alone(), strict=True)
     ]
     assert choice.cost <= sum(theirs) * (1 + 1e-9)
+
+
+# Of operands that are as far from a strategy as can be: those that a mesh dim of may have, without
+# the pairs that mm or add takes.
+WRONG: dict[str, list[tuple[Any, ...]]] = {
+    name: [pair for pair in itertools.product((S(0), S(1), R, P), repeat=2) if pair not in right]
+    for name, right in {
+        "mm": [(S(0), R), (R, S(1)), (S(1), S(0)), (R, R), (P, R), (R, P)],
+        "add": [(S(0), S(0)), (S(1), S(1)), (R, R), (P, P)],
+    }.items()
+}
+QUESTIONS = 20
+
+
+@pytest.mark.parametrize("ndim", [3, 4, 5, 6], ids=lambda n: f"{n}D")
+@pytest.mark.parametrize("name", ["mm", "add"])
+def test_optimal_decision_of_wrong_operands(name: str, ndim: int, mesh_of: Any, run: Any) -> None:
+    """So many decisions on operands, drawn at random, that are wrong on every mesh dim. Beyond five
+    the gap that is left is printed."""
+    mesh, dice = mesh_of(*(2,) * ndim), random.Random(ndim)
+    op = {"mm": aten.mm.default, "add": aten.add.Tensor}[name]
+    rule = route_of(op).rule
+    assert isinstance(rule, RowsRule)
+    asked = []
+    for _ in range(QUESTIONS):
+        drawn = [dice.choice(WRONG[name]) for _ in range(ndim)]
+        specs = tuple(spec_of(mesh, (1024, 1024), side) for side in zip(*drawn, strict=True))
+        schema = torch_registry.op_schema(op, specs, {})
+        question = rule.question(schema, output_meta(schema))
+        asked.append((question, prepare(question, rule)))
+    planner = exact_planner("h100-nvlink")
+
+    def decide() -> list[Any]:
+        return [choose_cheapest(planner, *each) for each in asked]
+
+    choices = run(decide, 5, f"{QUESTIONS} optimal decisions {name}, all wrong {ndim}-D")
+    gaps = [choice.gap / (choice.cost or 1.0) for choice in choices if choice.gap]
+    if ndim < 6:
+        assert gaps == []
+    print(
+        f"{name}, {ndim}-D: {len(gaps)} of {QUESTIONS} not proved, gaps {max(gaps, default=0):.0%}"
+    )

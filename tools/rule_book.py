@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _reports(ops: Sequence[OpOverload], jobs: int | None) -> Iterator[Proved]:
-    samples = [Samples(ops, seed, every_sample=len(ops) > 24) for seed in _SEEDS]
+    samples = [Samples(ops, seed, every_sample=len(ops) > 24, every_call=True) for seed in _SEEDS]
 
     def work(name: str) -> Proved:
         op = overload(name)

@@ -215,7 +215,7 @@ py::tuple decide_bound(const BoundCostModel& model, double memory_limit, double 
     throw std::invalid_argument("Expected at most as many weighed outputs as outputs.");
   }
   const ExactDecision exact = decide_exactly(problem, terms);
-  return py::make_tuple(bound.answer(exact.decision), exact.output_cost);
+  return py::make_tuple(bound.answer(exact.decision), exact.output_cost, exact.gap);
 }
 
 }  // namespace

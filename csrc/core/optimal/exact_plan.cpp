@@ -10,8 +10,8 @@ PlanSearch::PlanSearch(const PlanSpace& space, State source, double memory_limit
 }
 
 PlanSearch::PlanSearch(const PlanSpace& space, State source, const PlanBound& bound,
-                       double memory_limit)
-    : space_(space), bound_(&bound), table_(space, memory_limit) {
+                       double memory_limit, Price most)
+    : space_(space), bound_(&bound), enough_(most), table_(space, memory_limit) {
   reach(source, 0, 0.0, FlatMap::kNone, {});
 }
 
@@ -24,7 +24,7 @@ void PlanSearch::reach(State state, Price price, double peak, std::uint32_t pare
     // No way from there, or none that could be the cheapest.
     if (total >= kNoPrice || total > enough_) return;
     number = static_cast<std::uint32_t>(labels_.size());
-    if (number >= kMaxLayouts) throw OutsidePlanSpace("too many layouts for an exact plan");
+    if (number >= kMaxLayouts) throw SearchTooLong("too many layouts for an exact plan");
     index_.insert(state, number);
     labels_.push_back({state, price, peak, parent, false, move});
     least_to_go_.push_back(to_go);
@@ -48,6 +48,7 @@ std::uint32_t PlanSearch::settle() {
     labels_[entry.label].settled = true;
     const Label from = labels_[entry.label];
     table_.from(from.state, moves_, from.move.kind == MoveKind::kPermute ? from.move.mask : 0u);
+    looked_at_ += moves_.size();
     for (const PlannedMove& move : moves_) {
       reach(move.to, add(from.price, move.price), std::max(from.peak_bytes, move.peak_bytes),
             entry.label, move);
@@ -58,19 +59,19 @@ std::uint32_t PlanSearch::settle() {
 }
 
 ExactPlan exact_plan(const CostModel& model, const TensorInfo& info, const Layout& source,
-                     const Layout& target, double memory_limit, BoundCache* cache) {
+                     const Layout& target, double memory_limit, BoundCache* cache, Price most) {
   const Layout from = PlanSpace::normalise(source, info, model);
   const Layout to = PlanSpace::normalise(target, info, model);
   const PlanSpace space(model, info, from, {&to, 1});
   const State goal = space.encode(to);
   const PlanBound bound(space, goal, cache);
-  PlanSearch search(space, space.encode(from), bound, memory_limit);
+  PlanSearch search(space, space.encode(from), bound, memory_limit, most);
   ExactPlan plan;
   std::uint32_t at = FlatMap::kNone;
   do {
     at = search.settle();
   } while (at != FlatMap::kNone && space.reached(search.label(at).state) != goal);
-  plan.layouts = search.met();
+  plan.moves = search.moves() + bound.moves();
   if (at == FlatMap::kNone) return plan;
   plan.found = true;
   plan.price = search.label(at).price;

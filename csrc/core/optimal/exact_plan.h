@@ -15,8 +15,6 @@ namespace shardprop {
 
 // Layouts met in one search before it gives up: about half a second.
 inline constexpr std::size_t kMaxLayouts = std::size_t{1} << 18;
-// Those met for one operand of a decision: about a tenth of a second.
-inline constexpr std::size_t kMaxLayoutsOfDecision = std::size_t{1} << 16;
 
 // Layouts by state, each with the cheapest way found to it.
 class PlanSearch {
@@ -32,16 +30,18 @@ class PlanSearch {
 
   // From `source`, nearest layouts first. `space` must outlive the search.
   PlanSearch(const PlanSpace& space, State source, double memory_limit);
-  // To the target of `bound` alone.
-  PlanSearch(const PlanSpace& space, State source, const PlanBound& bound, double memory_limit);
+  // To the target of `bound` alone, and no further than `most`.
+  PlanSearch(const PlanSpace& space, State source, const PlanBound& bound, double memory_limit,
+             Price most);
 
   // Settles one more layout and gives its number; FlatMap::kNone when there is none left. Throws
-  // OutsidePlanSpace past kMaxLayouts.
+  // SearchTooLong past kMaxLayouts.
   std::uint32_t settle();
   // What the next layout costs at least.
   [[nodiscard]] Price radius() const { return queue_.empty() ? kNoPrice : queue_.top().estimate; }
   [[nodiscard]] const Label& label(std::uint32_t number) const { return labels_[number]; }
-  [[nodiscard]] std::size_t met() const { return labels_.size(); }
+  // How many moves were looked at.
+  [[nodiscard]] std::size_t moves() const { return looked_at_; }
 
  private:
   struct Entry {
@@ -61,7 +61,7 @@ class PlanSearch {
 
   const PlanSpace& space_;
   const PlanBound* bound_ = nullptr;
-  Price enough_ = kNoPrice;  // the price of a way to the target that was found
+  Price enough_ = kNoPrice;  // the price of a way to the target that was found, or the most of one
   MoveTable table_;
   FlatMap index_;
   std::vector<Label> labels_;
@@ -69,6 +69,7 @@ class PlanSearch {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   std::vector<PlannedMove> moves_;
   std::uint32_t pushed_ = 0;
+  std::size_t looked_at_ = 0;
 };
 
 struct PlannedStep {
@@ -81,15 +82,15 @@ struct ExactPlan {
   Price price = kNoPrice;
   double peak_bytes = 0.0;
   std::vector<PlannedStep> steps;
-  std::size_t layouts = 0;   // met by the search
+  std::size_t moves = 0;     // that were looked at, also for its bounds
   std::size_t followed = 0;  // steps of somebody else's plan that are moves of ours
 };
 
-// `memory_limit`: bytes that a rank may hold at once during a step; 0: any. `cache` may be null.
-// Throws OutsidePlanSpace, CostError.
+// `memory_limit`: bytes that a rank may hold at once during a step; 0: any. `cache` may be null. A
+// plan that costs more than `most` is not found. Throws OutsidePlanSpace, CostError.
 [[nodiscard]] ExactPlan exact_plan(const CostModel& model, const TensorInfo& info,
                                    const Layout& source, const Layout& target, double memory_limit,
-                                   BoundCache* cache);
+                                   BoundCache* cache, Price most = kNoPrice);
 
 // What steps that somebody else planned cost. Each is the layout after it and the mesh dims of its
 // group. `found` is false where one of them is no move of ours, or the last leaves another layout

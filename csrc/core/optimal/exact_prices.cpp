@@ -7,6 +7,12 @@ namespace shardprop {
 
 namespace {
 
+// From each layout there are ten and more, in most of the cases that take long.
+constexpr std::size_t kMovesOfLayout = 8;
+
+// Of one output, each with a search or a call of its own: about a tenth of a second.
+constexpr std::size_t kMaxOutputLayouts = std::size_t{1} << 12;
+
 Price price_of_later(double us) {
   const double ps = 1e6 * us;
   if (!(ps >= 0.0)) {
@@ -139,23 +145,34 @@ Price OperandPrices::bound_of_cells(Cells cells) const {
   return bound_->of(state);
 }
 
-void OperandPrices::find_out(const Rows& rows) {
-  if (known(rows)) return;
-  if (layouts() > kMaxLayoutsOfDecision)
-    throw OutsidePlanSpace("too many layouts for an exact decision");
-  // By then one search would have met most of them.
-  if (search_ || (!strided_ && layouts_ > space_->layouts() / 4)) {
-    search_on(rows);
-    return;
+void OperandPrices::find_out(const Rows& rows, Price most) {
+  if (known(rows) || at_least(rows) > most) return;
+  if (moves() > terms_.most_moves) {
+    throw SearchTooLong("too many layouts for an exact decision");
   }
-  const Operand& source = problem_.operands[operand_];
-  const ExactPlan plan = exact_plan(terms_.model, source.info, source.layout, wanted(rows),
-                                    terms_.memory_limit, terms_.cache);
-  layouts_ += plan.layouts;
-  prices_.put(cells_of(rows, problem_.mesh.ndim), plan.price);
+  // By then plans have looked at a good part of what one search would.
+  if (search_ || (!strided_ && moves() > kMovesOfLayout * space_->layouts())) {
+    search_on(rows, most);
+  } else {
+    plan(rows, most);
+  }
 }
 
-void OperandPrices::search_on(const Rows& rows) {
+void OperandPrices::plan(const Rows& rows, Price most) {
+  if (known(rows)) return;
+  const Operand& source = problem_.operands[operand_];
+  const ExactPlan plan = exact_plan(terms_.model, source.info, source.layout, wanted(rows),
+                                    terms_.memory_limit, terms_.cache, most);
+  moves_ += plan.moves;
+  const Cells cells = cells_of(rows, problem_.mesh.ndim);
+  if (plan.found || most >= kNoPrice) {
+    prices_.put(cells, plan.price);
+  } else {
+    bounds_.raise(cells, most + 1);
+  }
+}
+
+void OperandPrices::search_on(const Rows& rows, Price most) {
   if (!search_) {
     const Operand& source = problem_.operands[operand_];
     const Layout from = PlanSpace::normalise(source.layout, source.info, terms_.model);
@@ -163,7 +180,7 @@ void OperandPrices::search_on(const Rows& rows) {
   }
   // Not further than half as far again: another strategy may be cheaper by then.
   const Price start = at_least(rows);
-  const Price enough = add(start, std::max(start / 2, price_of(1'000'000, 0)));
+  const Price enough = std::min(most, add(start, std::max(start / 2, price_of(1'000'000, 0))));
   while (search_->radius() <= enough && !known(rows)) {
     const std::uint32_t number = search_->settle();
     if (number == FlatMap::kNone) return;
@@ -197,25 +214,23 @@ OutputPrices::Cells OutputPrices::cells(const Rows& rows) const {
 }
 
 Price OutputPrices::at_least(const Rows& rows) const {
-  const Cells asked = cells(rows);
-  for (const auto& [known, price] : prices_) {
-    if (known == asked) return price;
-  }
-  return 0;
+  const auto found = prices_.find(cells(rows));
+  return found == prices_.end() ? 0 : found->second;
 }
 
 bool OutputPrices::known(const Rows& rows) const {
-  const Cells asked = cells(rows);
-  return std::any_of(prices_.begin(), prices_.end(),
-                     [&](const auto& known) { return known.first == asked; });
+  return prices_.contains(cells(rows));
 }
 
 void OutputPrices::find_out(const Rows& rows) {
   if (known(rows)) return;
+  if (prices_.size() == kMaxOutputLayouts) {
+    throw SearchTooLong("too many layouts of outputs to price");
+  }
   const PricedOutput& output = terms_.outputs[position_];
   const Price price = output.later_us ? price_of_later(output.later_us(rows))
                                       : later(layout_at(problem_, position_, rows));
-  prices_.emplace_back(cells(rows), weighted(price));
+  prices_.emplace(cells(rows), weighted(price));
 }
 
 Price OutputPrices::weighted(Price price) const {

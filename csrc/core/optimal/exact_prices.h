@@ -2,6 +2,8 @@
 // and the later prices of outputs.
 #pragma once
 
+#include <algorithm>
+#include <map>
 #include <memory>
 
 #include "optimal/exact_plan.h"
@@ -28,6 +30,11 @@ class PriceMap {
     index_.insert(key, static_cast<std::uint32_t>(prices_.size()));
     prices_.push_back(price);
   }
+  // Of a key that is there.
+  void raise(std::uint64_t key, Price price) {
+    Price& known = prices_[index_.find(key)];
+    known = std::max(known, price);
+  }
 
  private:
   FlatMap index_;
@@ -44,9 +51,13 @@ class OperandPrices {
   [[nodiscard]] bool known(const Rows& rows) const;
   // What any rows cost at least that begin like these, up to and with `mesh_dim`.
   [[nodiscard]] Price at_least_from(const Rows& rows, int mesh_dim);
-  // Until the price under `rows` is known, or it is known to be a good deal more than it was.
-  void find_out(const Rows& rows);
-  [[nodiscard]] std::size_t layouts() const { return layouts_ + (search_ ? search_->met() : 0); }
+  // Until the price under `rows` is known, or it is known to be above `most`, or a good deal more
+  // than it was. Throws SearchTooLong.
+  void find_out(const Rows& rows, Price most);
+  // By one plan, which costs `most` at most or is not found.
+  void plan(const Rows& rows, Price most);
+  // That all searches looked at.
+  [[nodiscard]] std::size_t moves() const { return moves_ + (search_ ? search_->moves() : 0); }
 
  private:
   // Wanted placements by their numbers in the operand's column, one byte for each mesh dim of two
@@ -59,7 +70,7 @@ class OperandPrices {
   // The least bound of all cells that begin like these.
   Price bound_from(Cells cells, int depth);
   [[nodiscard]] Price bound_of_cells(Cells cells) const;
-  void search_on(const Rows& rows);
+  void search_on(const Rows& rows, Price most);
   void note(const PlanSearch::Label& label);
 
   const Problem& problem_;
@@ -76,7 +87,7 @@ class OperandPrices {
   bool strided_ = false;
   PriceMap bounds_;  // of cells and of what they begin with
   PriceMap prices_;
-  std::size_t layouts_ = 0;  // met by single plans
+  std::size_t moves_ = 0;  // that single plans looked at
 };
 
 class OutputPrices {
@@ -86,6 +97,7 @@ class OutputPrices {
 
   [[nodiscard]] Price at_least(const Rows& rows) const;
   [[nodiscard]] bool known(const Rows& rows) const;
+  // Throws SearchTooLong.
   void find_out(const Rows& rows);
 
  private:
@@ -97,7 +109,7 @@ class OutputPrices {
   const Problem& problem_;
   const ExactTerms& terms_;
   int position_;
-  std::vector<std::pair<Cells, Price>> prices_;
+  std::map<Cells, Price> prices_;
 };
 
 }  // namespace shardprop

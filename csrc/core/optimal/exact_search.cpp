@@ -9,6 +9,7 @@
 #include "search/constraints.h"
 #include "search/enumerate.h"
 #include "search/filter.h"
+#include "search/search.h"
 
 namespace shardprop {
 namespace {
@@ -31,12 +32,12 @@ class Search {
       return finish(Verdict::kFound);
     }
     prepare_prices();
-    if (!find_first()) return finish(why_none());
-    collect_alternatives();
-    while (!alternatives_.empty() && alternatives_.top() < best_) {
-      Candidate alternative = alternatives_.top();
-      alternatives_.pop();
-      if (accepted(alternative.rows)) try_out(alternative);
+    try {
+      if (!find_first()) return finish(why_none());
+      collect_alternatives();
+      try_alternatives();
+    } catch (const SearchTooLong&) {
+      if (!settle_for_known()) throw;
     }
     return found_ ? finish_found() : finish(Verdict::kUnreachable);
   }
@@ -126,11 +127,13 @@ class Search {
           if (accepted(rows_)) first = {bound, 0, rows_};
         });
     if (first.bound >= kNoPrice) return false;
+    least_ = first.bound;
     for (OperandPrices& operand : operands_) {
-      while (!operand.known(first.rows)) operand.find_out(first.rows);
+      while (!operand.known(first.rows)) operand.find_out(first.rows, kNoPrice);
     }
     for (OutputPrices& output : outputs_) output.find_out(first.rows);
     enough_ = total(first.rows);
+    first_ = first.rows;
     return true;
   }
 
@@ -139,27 +142,75 @@ class Search {
     walk(
         0, [&] { return std::min(enough_, kNoPrice - 1); },
         [&](Price bound) {
-          if (place == kMaxStrategies) throw OutsidePlanSpace("too many strategies to compare");
+          if (place == kMaxStrategies) throw SearchTooLong("too many strategies to compare");
           alternatives_.push({bound, place++, rows_});
         });
   }
 
+  void try_alternatives() {
+    while (!alternatives_.empty() && alternatives_.top() < best_) {
+      Candidate alternative = alternatives_.top();
+      alternatives_.pop();
+      least_ = alternative.bound;
+      if (accepted(alternative.rows)) try_out(alternative);
+    }
+  }
+
   // Finds out what a strategy costs, as far as it may still be the cheapest.
   void try_out(Candidate& alternative) {
-    for (OperandPrices& operand : operands_) {
-      operand.find_out(alternative.rows);
+    for (std::size_t c = 0; c < operands_.size(); ++c) {
+      operands_[c].find_out(alternative.rows, most_of(c, alternative.rows));
       alternative.bound = total(alternative.rows);
-      if (!(alternative < best_)) return;
+      if (!may_win(alternative)) return;
     }
     for (OutputPrices& output : outputs_) output.find_out(alternative.rows);
     alternative.bound = total(alternative.rows);
-    if (!(alternative < best_)) return;
+    if (!may_win(alternative)) return;
     if (all_known(alternative.rows)) {
       best_ = alternative;
       found_ = true;
     } else {
       alternatives_.push(alternative);
     }
+  }
+
+  [[nodiscard]] bool may_win(const Candidate& alternative) const {
+    return alternative.bound <= enough_ && alternative < best_;
+  }
+
+  // What an operand of the class may cost at most in a strategy that may still be the cheapest.
+  Price most_of(std::size_t c, const Rows& rows) {
+    const Price most = std::min(enough_, best_.bound);
+    if (most >= kNoPrice) return kNoPrice;
+    const Price others = total(rows) - times(operands_[c].at_least(rows), sharers_[c]);
+    return (most - others) / sharers_[c];
+  }
+
+  // Takes the cheapest of what was found, the first one tried and torch's choice. False: of none
+  // of them the price is known.
+  bool settle_for_known() {
+    if (!found_ && enough_ < kNoPrice) keep_if_better(first_);
+    const Decision torchs = decide(problem_);
+    if (torchs.verdict == Verdict::kFound && constraints_hold(problem_, torchs.rows)) {
+      try {
+        for (OperandPrices& operand : operands_) operand.plan(torchs.rows, kNoPrice);
+        for (OutputPrices& output : outputs_) output.find_out(torchs.rows);
+        keep_if_better(torchs.rows);
+      } catch (const OutsidePlanSpace&) {
+        // Then it is not among them, and torch's way is taken if nothing else is known.
+        if (!found_) return false;
+      }
+    }
+    if (!found_) return false;
+    result_.gap = std::max(0.0, microseconds(best_.bound) - microseconds(least_));
+    return true;
+  }
+
+  void keep_if_better(const Rows& rows) {
+    const Price price = total(rows);
+    if (price >= best_.bound) return;
+    best_ = {price, 0, rows};
+    found_ = true;
   }
 
   Price times(Price price, int count) const {
@@ -221,8 +272,8 @@ class Search {
     decision.verdict = verdict;
     decision.rows = best_.rows;
     decision.cost = python_sum(decision.operand_costs, problem_.dialect.compensated_sum);
-    for (const OperandPrices& operand : operands_) result_.layouts += operand.layouts();
-    decision.nodes = result_.layouts;
+    for (const OperandPrices& operand : operands_) result_.moves += operand.moves();
+    decision.nodes = result_.moves;
     return std::move(result_);
   }
 
@@ -239,7 +290,9 @@ class Search {
   Rows rows_{};
   Candidate best_;
   bool found_ = false;
-  Price enough_ = kNoPrice;  // the price of some strategy
+  Rows first_{};             // a strategy whose price is known
+  Price enough_ = kNoPrice;  // and that price
+  Price least_ = 0;          // that any strategy costs
   ExactDecision result_;
 };
 

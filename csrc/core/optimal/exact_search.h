@@ -5,6 +5,8 @@
 // Not every strategy is priced. Tables of lower bounds from each operand's layout are made once
 // (plan_bound.h). The strategy with the least sum of bounds is priced; those whose bounds are not
 // above that are tried in the order of their bounds, until the next one's is above the best price.
+// Where that meets too much, the best that is known and torch's choice are what there is to choose
+// from, and the answer says by how much it may be too dear.
 #pragma once
 
 #include <functional>
@@ -16,7 +18,7 @@
 
 namespace shardprop {
 
-// Strategies that may all be the cheapest as far as bounds can tell, before the search gives up.
+// Strategies that may all be the cheapest as far as bounds can tell, before the proof is given up.
 inline constexpr std::size_t kMaxStrategies = std::size_t{1} << 18;
 
 // An output whose later price counts.
@@ -34,12 +36,15 @@ struct ExactTerms {
   // What part of its later price an output adds to its strategy's, and the outputs if it is not 0.
   double output_weight = 0.0;
   std::vector<PricedOutput> outputs = {};
+  // Looked at for one operand, at which the proof is given up: about a fifth of a second.
+  std::size_t most_moves = std::size_t{1} << 21;
 };
 
 struct ExactDecision {
   Decision decision;         // its cost is that of the operands, in microseconds
   double output_cost = 0.0;  // weighted, in microseconds
-  std::size_t layouts = 0;   // met by all searches
+  double gap = 0.0;          // microseconds that another may be cheaper by; 0: none is
+  std::size_t moves = 0;     // that all searches looked at
 };
 
 // Throws OutsidePlanSpace, CostError.

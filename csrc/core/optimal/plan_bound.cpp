@@ -3,6 +3,9 @@
 namespace shardprop {
 namespace {
 
+// From a state of a relaxation, about.
+constexpr std::size_t kMovesOfState = 16;
+
 using BringsInAt = std::array<std::uint8_t, kMaxMeshDims>;
 
 bool is_bounded(const PlanSpace& space) {
@@ -49,7 +52,7 @@ RelaxedState simplified(const PlanSpace& space, State state, State other,
 
 std::shared_ptr<const BoundTable> table_of(const PlanSpace& space, RelaxedState start,
                                            bool backward, const BringsInAt& brings,
-                                           BoundCache* cache) {
+                                           BoundCache* cache, std::size_t* moves) {
   std::uint64_t pattern = std::uint64_t{backward} << 63 | start;
   for (int a = 0; a < space.active(); ++a) {
     pattern |= static_cast<std::uint64_t>(brings[a]) << (24 + 2 * a);
@@ -60,6 +63,7 @@ std::shared_ptr<const BoundTable> table_of(const PlanSpace& space, RelaxedState 
   Relaxation world(space, brings);
   table = std::make_shared<const BoundTable>(backward ? world.prices_to(start)
                                                       : world.prices_from(start));
+  *moves += kMovesOfState * table->size();
   if (cache != nullptr) cache->put(key, table);
   return table;
 }
@@ -95,7 +99,8 @@ PlanBound::PlanBound(const PlanSpace& space, State target, BoundCache* cache)
   for (int a = 0; a < space.active(); ++a) {
     brings[a] = brings_in(space.placement(target_view_.code[a]));
   }
-  table_ = table_of(space, simplified(space, target, target, target_view_), true, brings, cache);
+  const RelaxedState start = simplified(space, target, target, target_view_);
+  table_ = table_of(space, start, true, brings, cache, &moves_);
 }
 
 Price PlanBound::of(State state) const {
@@ -110,7 +115,9 @@ SourceBound::SourceBound(const PlanSpace& space, State source, BoundCache* cache
   for (int a = 0; a < space.active(); ++a) {
     for (const std::uint8_t code : space.wanted(a)) brings[a] |= brings_in(space.placement(code));
   }
-  table_ = table_of(space, simplified(space, source, source, source_view_), false, brings, cache);
+  const RelaxedState start = simplified(space, source, source, source_view_);
+  std::size_t moves = 0;
+  table_ = table_of(space, start, false, brings, cache, &moves);
 }
 
 Price SourceBound::of(State state) const {

@@ -47,11 +47,14 @@ class PlanBound {
 
   [[nodiscard]] Price of(State state) const;
   [[nodiscard]] State target() const { return target_; }
+  // How many moves were looked at to make its table; 0: it was known.
+  [[nodiscard]] std::size_t moves() const { return moves_; }
 
  private:
   const PlanSpace& space_;
   State target_;
   PlanSpace::View target_view_;
+  std::size_t moves_ = 0;
   std::shared_ptr<const BoundTable> table_;
 };
 

@@ -26,6 +26,11 @@ struct OutsidePlanSpace : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A search that met too much on its way. What it found out until then holds.
+struct SearchTooLong : OutsidePlanSpace {
+  using OutsidePlanSpace::OutsidePlanSpace;
+};
+
 class PlanSpace {
  public:
   static constexpr std::uint8_t kReplicated = 0;

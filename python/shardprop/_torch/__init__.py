@@ -101,7 +101,7 @@ from .handlers import (
     RESHAPED_IN_PLACE,
     UNSCALE,
 )
-from .known import KNOWN, is_known
+from .known import KNOWN, is_known, release
 from .local_steps import LocalStep, local_step, local_steps
 from .mesh import (
     coordinate_in,

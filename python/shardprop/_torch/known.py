@@ -26,10 +26,10 @@ NAMES = Path(__file__).with_name("known_names.json")
 
 def is_known() -> bool:
     """Was shardprop tested with this version of torch?"""
-    return version() in KNOWN
+    return release() in KNOWN
 
 
-def version() -> str:
+def release() -> str:
     """Of torch, without the patch: ``2.15``."""
     return ".".join(torch.__version__.split(".")[:2])
 

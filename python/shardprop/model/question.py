@@ -87,6 +87,7 @@ class Choice(NamedTuple):
         is_sequence: The outputs are a sequence even if there is only one.
         strided_is_order: What strided shards of the answer stand for where no operand has any.
         output_cost: Microseconds that the outputs will cost later, as far as they were weighed.
+        gap: Microseconds by which another choice may be cheaper under the policy; 0: none is.
         minds_order: An operand moves also if nothing but its shard order is not the default one.
     """
 
@@ -100,6 +101,7 @@ class Choice(NamedTuple):
     is_sequence: bool = False
     strided_is_order: bool = True
     output_cost: float = 0.0
+    gap: float = 0.0
     minds_order: bool = False
 
 

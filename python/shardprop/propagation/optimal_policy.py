@@ -62,6 +62,12 @@ class OptimalPolicy:
         self._consumers = consumers
         self._horizon = horizon
 
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """What decisions depend on; equal where these are the same."""
+        seen = None if self._consumers is None else id(self._consumers)
+        return *self.planner.settings, self.completes, seen, self._horizon
+
     @functools.cached_property
     def _later(self) -> OutputPrices | None:
         """What outputs cost at their consumers, as far as those are known."""
@@ -141,6 +147,8 @@ class OptimalPolicy:
             choice = choose_cheapest(
                 self.planner, question, prepared, consumers, output_weight, later
             )
+            if choice.gap:
+                self._recorder.not_proved()
             return Chosen(choice, prepared, self.planner)
         except NotReached as declined:
             reason, limit = str(declined), self.planner.memory_limit
@@ -232,6 +240,7 @@ class OptimalPolicy:
         """Forget plans and decisions."""
         self.planner.clear()
         self._otherwise.clear()
+        self.__dict__.pop("_later", None)
 
 
 def _no_answer(what: object, reason: object) -> str:

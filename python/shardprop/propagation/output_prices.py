@@ -59,7 +59,9 @@ def choose_cheapest(
     output_weight: float | None = None,
     later: Sequence[LaterPrice] | None = None,
 ) -> Choice:
-    """The choice of least total price.
+    """The choice of least total price; or, where the proof would take too long, one that states by
+    how much another may be cheaper, and that is no dearer than the one with the least price of
+    torch's.
 
     Args:
         planner: Prices each operand's cheapest plan.
@@ -80,16 +82,19 @@ def choose_cheapest(
     if later is not None:
         weight = 1.0
     priced = priced_outputs(question, prepared, consumers, later) if weight else None
-    found, output_cost = _core.decide_exactly(
+    found, output_cost, gap = _core.decide_exactly(
         planner.models.of(prepared.mesh),
         planner.limit_bytes,
         weight if priced is not None else 0.0,
         priced,
         prepared.problem,
     )
+    if found[0] == _core.Verdict.UNREACHABLE and later is not None:
+        # No output that the op can make can be brought to its consumers within the limit.
+        return choose_cheapest(planner, question, prepared, consumers, output_weight)
     if found[0] == _core.Verdict.UNREACHABLE:
         raise NotReached("no plan reaches any strategy")
-    return chosen(prepared, *found)._replace(output_cost=output_cost, minds_order=True)
+    return chosen(prepared, *found)._replace(output_cost=output_cost, gap=gap, minds_order=True)
 
 
 def priced_outputs(

@@ -52,6 +52,8 @@ class Decision:
         nodes: Partial strategies the search looked at; 0 where torch decides.
         sharding: The decision as torch's dispatcher executes it.
         output_cost: Microseconds that the outputs will cost later, as far as they were weighed.
+        gap: Microseconds by which another strategy may be cheaper, where the proof would have taken
+            too long; 0: none is.
         route: Who decides, by which rule, and why.
     """
 
@@ -62,6 +64,7 @@ class Decision:
     nodes: int
     sharding: OutputSharding
     output_cost: float
+    gap: float
     route: Route
 
     @property
@@ -233,6 +236,7 @@ def _made(
         nodes=sum(choice.nodes for choice in choices),
         sharding=sharding,
         output_cost=sum(choice.output_cost for choice in choices),
+        gap=sum(choice.gap for choice in choices),
         route=found,
     )
 

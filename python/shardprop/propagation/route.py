@@ -242,10 +242,18 @@ def is_needless(correction: Correction) -> bool:
 decomposer = Decomposer()
 
 
-def route(schema: OpSchema, chooser: Chooser) -> Route:
-    """The route of an op that is run with these arguments, under a policy."""
+def route(schema: OpSchema, chooser: Chooser, completes: bool | None = None) -> Route:
+    """The route of an op that is run with these arguments, under a policy.
+
+    Args:
+        schema: The op with its arguments.
+        chooser: The policy.
+        completes: Does a rule have the rows of the rule book? None: as the policy has it.
+    """
     found = route_by_arguments(schema, chooser)
-    if chooser.completes and found.rule is not None:
+    if completes is None:
+        completes = chooser.completes
+    if completes and found.rule is not None:
         found = replace(found, rule=completed(found.rule, schema.op))
     if found.rule is None or not found.minds_empty or not chooser.corrects:
         return found

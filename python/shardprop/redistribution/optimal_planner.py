@@ -125,14 +125,17 @@ class ExactPlanner:
         return steps_of(steps) if found else None
 
     def hint(self, src: DTensorSpec, dst: DTensorSpec, cost_us: float) -> Hint | None:
-        """What flattened meshes would save a plan of `cost_us` microseconds; None: nothing.
+        """What flattened meshes would save a plan of `cost_us` microseconds; None: nothing, or too
+        many layouts to find out.
 
         Raises:
             ShardpropError: the topology does not fit the mesh.
-            _core.Unsupported: specs that the core does not model.
         """
         model = self.models.with_every_group(src.mesh)
-        steps = None if model is None else self._searched(model, src, dst)
+        try:
+            steps = None if model is None else self._searched(model, src, dst)
+        except _core.Unsupported:
+            return None
         return None if steps is None else hint_of(src.mesh, cost_us, steps)
 
     def move(self, src: DTensorSpec, dst: DTensorSpec) -> Move | None:

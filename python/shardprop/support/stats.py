@@ -47,6 +47,8 @@ class Stats:
             (docs/corrections.md).
         policy_fallbacks: Decisions, prices and plans that policy ``optimal`` left to policy
             ``torch``, by reason.
+        unproved: Decisions of policy ``optimal`` that may not be the cheapest, since the proof
+            would have taken too long; ``explain`` says by how much.
         caches: What each cache holds, by its name; all are bounded.
     """
 
@@ -60,6 +62,7 @@ class Stats:
     seconds: float
     price_fallbacks: dict[str, int]
     policy_fallbacks: dict[str, int]
+    unproved: int
     corrections: dict[str, int]
     caches: dict[str, CacheStats]
 
@@ -78,6 +81,8 @@ class Stats:
             ("corrected", self.corrections),
         ):
             lines += [f"{count:,} {head}: {reason}" for reason, count in counts.items()]
+        if self.unproved:
+            lines.append(f"{self.unproved:,} not proved to be the cheapest")
         lines.append(f"{self.cache_entries:,} entries in caches, {self.cache_bytes / 1e6:,.1f} MB")
         return "\n".join(lines)
 
@@ -128,6 +133,7 @@ class ThreadCounts:
         "strided",
         "strided_fallbacks",
         "terms",
+        "unproved",
         "without_rule",
     )
 
@@ -155,6 +161,7 @@ class ThreadCounts:
         self.refused: Counter[str] = Counter()
         self.price_fallbacks: Counter[str] = Counter()
         self.policy_fallbacks: Counter[str] = Counter()
+        self.unproved = 0
         self.corrections: Counter[str] = Counter()
         self.strided = 0
         self.strided_fallbacks = 0
@@ -169,6 +176,7 @@ class ThreadCounts:
         self.refused.update(other.refused.copy())
         self.price_fallbacks.update(other.price_fallbacks.copy())
         self.policy_fallbacks.update(other.policy_fallbacks.copy())
+        self.unproved += other.unproved
         self.corrections.update(other.corrections.copy())
         self.strided += other.strided
         self.strided_fallbacks += other.strided_fallbacks
@@ -325,6 +333,10 @@ class Recorder:
         """Policy ``optimal`` left something to policy ``torch``."""
         self.mine().policy_fallbacks[reason] += 1
 
+    def not_proved(self) -> None:
+        """A decision of policy ``optimal`` may not be the cheapest."""
+        self.mine().unproved += 1
+
     def snapshot(self, caches: dict[str, CacheStats]) -> Stats:
         """The counters now, and what the caches hold."""
         total = ThreadCounts()
@@ -343,6 +355,7 @@ class Recorder:
             seconds=total.seconds,
             price_fallbacks=dict(total.price_fallbacks),
             policy_fallbacks=dict(total.policy_fallbacks),
+            unproved=total.unproved,
             corrections=dict(total.corrections),
             caches=caches,
         )

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "check.h"
 #include "optimal/exact_plan.h"
@@ -6,6 +7,7 @@
 #include "random_layouts.h"
 #include "random_problem.h"
 #include "search/enumerate.h"
+#include "search/search.h"
 
 using namespace shardprop;
 
@@ -80,6 +82,39 @@ TEST(the_exact_search_finds_the_least_total_of_all_strategies) {
     moved += best.price > 0;
   }
   CHECK(moved > 40);
+}
+
+TEST(where_the_proof_is_given_up_the_gap_holds_and_torchs_choice_is_no_cheaper) {
+  testing::RandomProblem problems(7);
+  std::mt19937_64 random(8);
+  int unproved = 0, dearer = 0;
+  for (int i = 0; i < 300; ++i) {
+    Problem problem = problems.next();
+    problem.prefers_no_redistribute = false;
+    if (has_mixed_partials(problem)) continue;
+    const CostModel model = model_for(problem, random);
+    ExactTerms terms{model};
+    terms.most_moves = 0;
+    ExactDecision exact;
+    try {
+      exact = decide_exactly(problem, terms);
+    } catch (const SearchTooLong&) {
+      continue;  // nothing that is known can be reached
+    }
+    if (exact.decision.verdict != Verdict::kFound) continue;
+    const double least = microseconds(enumerate_all(problem, model).price);
+    const double found = microseconds(price_of_rows(problem, model, exact.decision.rows));
+    CHECK(std::abs(found - exact.decision.cost) <= 1e-9 * found);
+    CHECK(found - exact.gap <= least + 1e-9 * found);
+    const Decision torchs = decide(problem);
+    if (torchs.verdict == Verdict::kFound) {
+      CHECK(found <= microseconds(price_of_rows(problem, model, torchs.rows)));
+    }
+    unproved += exact.gap > 0.0;
+    dearer += found > least;
+  }
+  CHECK(unproved > 40);
+  CHECK(dearer > 5);
 }
 
 TEST(what_needs_no_move_is_preferred_and_the_last_of_such) {

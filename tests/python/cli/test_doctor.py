@@ -36,7 +36,7 @@ from shardprop.rules import torch_registry
 from shardprop.support.cache import CacheStats
 
 from ..checkout import ROOT
-from ..specs import R, S, spec_of
+from ..specs import P, R, S, spec_of
 from .running import refused, run, run_json
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -389,6 +389,19 @@ def test_groups_of_mesh_dims_that_are_not_flattened_are_named() -> None:
         _torch.flatten_mesh(mesh[dims] if len(dims) < 3 else mesh)
     finding = by_check(examine(meshes=[mesh]))["mesh 2x2x2"]
     assert (finding.status, finding.text) == (Status.OK, "all 4 groups of dims are flattened")
+
+
+def test_what_flattened_groups_would_save_is_told_under_prices() -> None:
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    assert " us" not in found(lambda: groups.flattened([mesh])).text
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
+        text = found(lambda: groups.flattened([mesh])).text
+        pending, reduced = (spec_of(mesh, (4096, 4096), (p, p)) for p in (P, R))
+        before = shardprop.plan(pending, reduced).cost_us
+        assert f"64 MiB are reduced in {before:.1f} us, with mesh['dp', 'tp']._flatten()" in text
+        mesh["dp", "tp"]._flatten()
+        after = shardprop.plan(pending, reduced).cost_us
+    assert f": {after:.1f} us, {before - after:.1f} less, 1 collective" in text
 
 
 def test_a_mesh_without_names_is_noted_and_one_of_one_dim_is_not(mesh_of: Any) -> None:

@@ -92,6 +92,10 @@ def _with_winner(
         candidates, ties = repriced[:limit], _as_cheap_as_the_first(repriced)
     if without is not None:
         notes.append(f"Policy 'optimal' has no answer ({without}): torch's is taken.")
+    if choice.gap:
+        notes.append(
+            f"Not proved to be the cheapest: another may be cheaper by up to {us_text(choice.gap)}."
+        )
     weighs = planner is not None and _weighs_outputs(asked, planner, prepared)
     if weighs:
         notes.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
@@ -9,7 +10,6 @@ from typing import Any
 
 from ... import _torch
 from ..._torch import DTensor, DTensorSpec, OpOverload, TorchDispatchMode
-from ...errors import ShardpropError
 from ...planning.look_ahead.consumers import Consumers, Use, call_key
 from ...propagation.op_call import placed_arguments
 from .recording import Decided, Moved, Recording, begin, end
@@ -20,7 +20,7 @@ __all__ = ["watch_consumers"]
 @contextmanager
 def watch_consumers() -> Iterator[Consumers]:
     """Watch who consumes the outputs of the ops in a block, which is to be a whole step: what is
-    known of it can be given to `enable`, for policy ``"optimal"`` to look one op ahead.
+    known of it can be given to `enable`, for policy ``"optimal"`` to look some ops ahead.
 
     Ops of this thread count, and those that autograd runs in it. The block takes longer, and runs
     under whatever is enabled.
@@ -30,7 +30,7 @@ def watch_consumers() -> Iterator[Consumers]:
     redistributions = _Redistributions(watch)
     begin(redistributions, None)
     try:
-        with watch:
+        with watch, _wishes_seen(watch):
             yield seen
     finally:
         end(redistributions)
@@ -53,7 +53,8 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         # Before the op, which may write.
         placed, named = _torch.tree_map(_spec_of, (args, kwargs))
         made = func(*args, **kwargs)
-        with suppress(ShardpropError):  # arguments that only a program's own op takes
+        # Arguments that only a program's own op takes. Who watches must not stop a step.
+        with suppress(Exception):
             self._note(func, placed, named, made)
         return made
 
@@ -86,6 +87,31 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         known = self._made.get(id(spec))
         if known is not None:
             self._seen.used(known[1], known[2], use)
+
+    def stays(self, spec: DTensorSpec) -> None:
+        """The program wants something as it is; who takes it then takes it from there."""
+        self.uses(spec, Use(None, (spec,), {}, (0,)))
+        self._made.pop(id(spec), None)
+
+
+@contextmanager
+def _wishes_seen(watch: _Watch) -> Iterator[None]:
+    """`DTensor.redistribute` of what is so already moves nothing, and is a wish all the same."""
+    redistribute = DTensor.redistribute
+
+    @functools.wraps(redistribute)
+    def watched(tensor: DTensor, *args: Any, **kwargs: Any) -> DTensor:
+        made = redistribute(tensor, *args, **kwargs)
+        before = _torch.spec_of(tensor)
+        if _torch.spec_of(made).placements == before.placements:
+            watch.stays(before)
+        return made
+
+    DTensor.redistribute = watched  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        DTensor.redistribute = redistribute  # type: ignore[method-assign]
 
 
 class _Redistributions(Recording):

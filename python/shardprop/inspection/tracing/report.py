@@ -243,7 +243,7 @@ def measured(trace: Trace) -> Iterator[None]:
 def _decide_alike(one: Policy, other: Policy) -> bool:
     """Do two policies of one name have the same settings?"""
     if isinstance(one, OptimalPolicy) and isinstance(other, OptimalPolicy):
-        return one.planner.settings == other.planner.settings
+        return one.settings == other.settings
     return True
 
 

@@ -63,8 +63,8 @@ class Consumers:
         """Take note of what became of one of its outputs."""
         known = self._uses.setdefault((call, output), {})
         key = (use.op, _frozen(use.args, _layout), _frozen(use.kwargs, _layout), use.operands)
-        _, count = known.get(key, (use, 0))
-        known[key] = (use, count + 1)
+        first, count = known.get(key, (use, 0))
+        known[key] = (first, count + 1)
 
     def of(self, call: Hashable, output: int) -> Iterator[tuple[Use, float]]:
         """How the output of a call was used, each way with its share of the call's occurrences."""
@@ -95,7 +95,7 @@ def call_key(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 def _sizes(spec: DTensorSpec) -> Hashable:
     meta = spec.tensor_meta
-    return None if meta is None else (tuple(meta.shape), meta.dtype, id(spec.mesh))
+    return None if meta is None else (tuple(meta.shape), meta.dtype, spec.mesh)
 
 
 def _layout(spec: DTensorSpec) -> Hashable:

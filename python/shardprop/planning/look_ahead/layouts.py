@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from ..._torch import DeviceMesh, Partial, Placement, Replicate, Shard, TensorMeta, is_partial
 from ...model.placements import Placements
 
-__all__ = ["Prices", "layouts", "values_at"]
+__all__ = ["Prices", "layouts", "too_many", "values_at"]
 
 Prices = NDArray[np.float64]
 
 _SUM = Partial("sum")
 _KINDS_HELD = 64
+# Layouts of one tensor that are priced at once: those of four dims on a mesh of four.
+_MOST = 4096
 
 
 @functools.lru_cache(_KINDS_HELD)
@@ -25,6 +27,11 @@ def layouts(mesh_ndim: int, tensor_ndim: int) -> list[Placements]:
     """Every layout of whole tensors, pending sums and averages, and plain shards."""
     kinds: list[Placement] = [Replicate(), _SUM, Partial("avg"), *map(Shard, range(tensor_ndim))]
     return [*itertools.product(kinds, repeat=mesh_ndim)]
+
+
+def too_many(mesh_ndim: int, tensor_ndim: int) -> bool:
+    """Are there more layouts than can be priced at once?"""
+    return int((3 + tensor_ndim) ** mesh_ndim) > _MOST
 
 
 @functools.lru_cache(_KINDS_HELD)

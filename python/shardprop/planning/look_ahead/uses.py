@@ -16,7 +16,7 @@ from ...redistribution.optimal_planner import ExactPlanner
 from ..strategies import strategies
 from .computing import Computing, with_metas
 from .consumers import Use, call_key
-from .layouts import Prices, layouts
+from .layouts import Prices, layouts, too_many
 
 __all__ = ["UseStrategies", "strategies_of_use"]
 
@@ -28,18 +28,19 @@ class UseStrategies(NamedTuple):
         call: The consumer.
         prices: Microseconds to bring its operands there and to compute [strategies, `layouts` of
             the output].
-        outputs: Per output of its own the metadata, and its layout in each strategy.
+        outputs: Its own outputs that are there: which one, its metadata, and its layout in each
+            strategy.
     """
 
     call: Hashable
     prices: Prices
-    outputs: list[tuple[TensorMeta, list[Placements]]]
+    outputs: list[tuple[int, TensorMeta, list[Placements]]]
 
 
 def strategies_of_use(
     use: Use, mesh: DeviceMesh, planner: ExactPlanner, computing: Computing, rules: str
 ) -> UseStrategies | None:
-    """The strategies of a consumer; None where the core cannot say.
+    """The strategies of a consumer; None where the core cannot say, or there are too many layouts.
 
     Args:
         use: Of an output by an op.
@@ -51,6 +52,8 @@ def strategies_of_use(
     assert use.op is not None
     leaves = _torch.tree_leaves((use.args, use.kwargs))
     specs = [(at, leaf) for at, leaf in enumerate(leaves) if isinstance(leaf, DTensorSpec)]
+    if any(too_many(mesh.ndim, len(spec.shape)) for _, spec in specs):
+        return None
     args, kwargs = with_metas((use.args, dict(use.kwargs)))
     sources = [
         layouts(mesh.ndim, len(spec.shape))
@@ -82,8 +85,10 @@ def strategies_of_use(
         total = total + (each if at in use.operands else each.min(axis=1, keepdims=True))
     total = total + np.reshape(computing.of_strategies(found, args, kwargs), (-1, 1))
     outputs = [
-        (meta, [found.layouts[number] for number in numbers])
-        for meta, numbers in zip(found.output_metas, found.outputs.T.tolist(), strict=True)
+        (output, meta, [found.layouts[number] for number in numbers])
+        for output, (meta, numbers) in enumerate(
+            zip(found.output_metas, found.outputs.T.tolist(), strict=True)
+        )
         if meta is not None
     ]
     return UseStrategies(call, total, outputs)

@@ -17,6 +17,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from ... import _core
 from ..._torch import DeviceMesh, Replicate, TensorMeta, is_partial
 from ...model.placements import Placements
 from ...model.question import Question, metas_of
@@ -24,7 +25,7 @@ from ...propagation.output_prices import LaterPrice
 from ...redistribution.optimal_planner import ExactPlanner
 from .computing import Computing
 from .consumers import Consumers, Use, call_key
-from .layouts import Prices, layouts, values_at
+from .layouts import Prices, layouts, too_many, values_at
 from .uses import UseStrategies, strategies_of_use
 
 __all__ = ["Ahead"]
@@ -48,6 +49,7 @@ class Ahead:
         self._computing = Computing(planner.topology)
         self._rules = rules
         self._horizon = horizon
+        self._models: dict[int, _core.CostModel] = {}
         self._values: dict[tuple[Hashable, int, int], Prices] = {}
         self._strategies: dict[int, UseStrategies | None] = {}
 
@@ -60,6 +62,9 @@ class Ahead:
         if call is None or not self._consumers.knows(call, len(metas)):
             return None
         mesh = question.mesh or question.operands[0].mesh
+        if any(too_many(mesh.ndim, len(meta.shape)) for meta in metas):
+            return None
+        self._forget_other_prices(mesh)
 
         def price(
             output: int, meta: TensorMeta, placements: Placements, strategy: Sequence[Placements]
@@ -72,6 +77,16 @@ class Ahead:
             )
 
         return [functools.partial(price, output, meta) for output, meta in enumerate(metas)]
+
+    def _forget_other_prices(self, mesh: DeviceMesh) -> None:
+        """Forget what was found out before the mesh got other groups, or merging was switched."""
+        model = self._planner.models.of(mesh)
+        if self._models.get(id(mesh)) is model:
+            return
+        if id(mesh) in self._models:
+            self._values.clear()
+            self._strategies.clear()
+        self._models[id(mesh)] = model
 
     def _of_output(
         self, call: Hashable, output: int, meta: TensorMeta, mesh: DeviceMesh, horizon: int
@@ -95,16 +110,26 @@ class Ahead:
             return moved
         found = self._strategies_of(use, mesh)
         if found is None:  # not for the core to say: what is pending has to be reduced all the same
-            reduced = [tuple(Replicate() if is_partial(p) else p for p in each) for each in every]
-            table: Prices = self._planner.prices(meta, mesh, every, reduced)
-            return table.diagonal()
+            return self._reduced(meta, mesh)
         prices = found.prices
         if horizon > 1:
-            for output, (made, placements) in enumerate(found.outputs):
+            for output, made, placements in found.outputs:
+                if too_many(mesh.ndim, len(made.shape)):
+                    continue
                 values = self._of_output(found.call, output, made, mesh, horizon - 1)
                 prices = prices + values_at(values, mesh, made, placements)[:, None]
         least: Prices = prices.min(axis=0)
         return least
+
+    def _reduced(self, meta: TensorMeta, mesh: DeviceMesh) -> Prices:
+        """What it costs to reduce what is pending in each of `layouts`."""
+        prices = []
+        for layout in layouts(mesh.ndim, len(meta.shape)):
+            whole = tuple(Replicate() if is_partial(p) else p for p in layout)
+            is_whole = whole == layout
+            moved = 0.0 if is_whole else self._planner.prices(meta, mesh, [layout], [whole])[0, 0]
+            prices.append(float(moved))
+        return np.array(prices)
 
     def _strategies_of(self, use: Use, mesh: DeviceMesh) -> UseStrategies | None:
         key = id(use)  # which `consumers` holds

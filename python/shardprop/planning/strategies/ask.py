@@ -17,7 +17,7 @@ from ...propagation.list_ops import is_tensor_list
 from ...propagation.op_call import placed_arguments
 from ...propagation.propagator import current_policy, uncounted
 from ...propagation.route import Who, route
-from ...rules.book.completed import completed, reads_the_book
+from ...rules.book.completed import reads_the_book
 from ...rules.rule import RowsRule
 from .by_rows import expand_rows
 from .by_torch import ask_torch
@@ -112,7 +112,7 @@ def _of_op(
     op, mesh, _, strided, table, completes = request
     call = CallTemplate(op, args, kwargs, mesh)
     policy = current_policy()
-    found = route(call.schema(call.replicated_specs()), policy)
+    found = route(call.schema(call.replicated_specs()), policy, completes)
     rule = found.rule
     if found.who in (Who.READ_OUT, Who.HANDLER):
         raise ShardpropError(found.nothing_is_decided)
@@ -120,10 +120,8 @@ def _of_op(
         call.settle(rule)
         producers = read_sources(call, sources)
         if found.who is Who.DECOMPOSITION:
-            found = route(schema_of_sources(call, producers, strided), policy)
+            found = route(schema_of_sources(call, producers, strided), policy, completes)
             rule = found.rule
-        if rule is not None and completes:
-            rule = completed(rule, op)
         if rule is None:
             numbered = ask_torch(call, found, policy, producers)
         elif rule.as_rows is None:

@@ -17,8 +17,9 @@ from ..._torch import (
     Replicate,
     TensorMeta,
     function_schema,
+    release,
 )
-from .entry import Entry, are_equal, operand_names
+from .entry import Entry, is_zero, operand_names
 
 __all__ = ["Book"]
 
@@ -33,7 +34,7 @@ class Book:
     """Rows that hold for every call of a kind.
 
     Attributes:
-        versions: Of torch, under each of which every row was proved.
+        versions: Of torch, under each of which every row was proved whose op is there.
         entries: By the name of the op.
     """
 
@@ -47,26 +48,34 @@ class Book:
         return cls.from_text(_FILE.read_text(encoding="utf-8"))
 
     @classmethod
+    @functools.cache
+    def in_force(cls) -> Book:
+        """That one under a version of torch (patches aside) that it was proved under; elsewhere an
+        empty one."""
+        shipped = cls.shipped()
+        return shipped if release() in map(_without_patch, shipped.versions) else cls((), {})
+
+    @classmethod
     def of(cls, proved: Mapping[str, Sequence[Entry]], versions: Sequence[str]) -> Book:
         """A book of what was proved."""
         kept = {op: tuple(entries) for op, entries in sorted(proved.items()) if entries}
         return cls(tuple(versions), kept)
 
     def confirmed(self, proved: Mapping[str, Sequence[Entry]], version: str) -> Book:
-        """What of it was proved under another version of torch, too, and the ops that are not
-        there in one of them."""
+        """What of it was proved under another version of torch, too: of the ops that were tried
+        there, each with what was proved of it. An op that is not there keeps its rows."""
         kept: dict[str, Sequence[Entry]] = {}
-        for op in {*self.entries, *proved}:
-            here, there = self.entries.get(op), proved.get(op)
-            if here is None or there is None:
-                kept[op] = here or there or ()
-            else:
-                known = {_claim(entry) for entry in there}
-                kept[op] = [entry for entry in here if _claim(entry) in known]
+        for op, entries in self.entries.items():
+            there = {_claim(entry) for entry in proved.get(op, entries)}
+            kept[op] = [entry for entry in entries if _claim(entry) in there]
         return Book.of(kept, [*self.versions, version])
 
     def rows(
-        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        op: OpOverload,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        outputs: Sequence[TensorMeta | None],
     ) -> list[list[Placement | None]]:
         """The rows that hold for a call, tensors being TensorMeta or specs: cells of outputs, then
         of operands."""
@@ -74,10 +83,14 @@ class Book:
         if entries is None:
             return []
         names = operand_names(op, args, kwargs)
+        operands = [meta for value in (*args, *kwargs.values()) if (meta := _meta(value))]
         return [
             [*entry.outputs, *entry.inputs]
             for entry in entries
-            if entry.operands == names and _takes(entry, op, args, kwargs)
+            if entry.operands == names
+            and _are_rounded(entry.inputs, operands)
+            and _are_rounded(entry.outputs, outputs)
+            and (entry.zero is None or is_zero(_argument(op, entry.zero, args, kwargs)))
         ]
 
     @classmethod
@@ -99,10 +112,11 @@ class Book:
 
 def _claim(entry: Entry) -> object:
     """What an entry says, without how it was found."""
-    return (
-        *(entry.operands, entry.inputs, entry.outputs),
-        *(entry.argument, repr(entry.value), entry.is_rounded),
-    )
+    return entry.operands, entry.inputs, entry.outputs, entry.zero
+
+
+def _without_patch(release: str) -> str:
+    return ".".join(release.split(".")[:2])
 
 
 def _op_text(op: str, entries: Sequence[Entry]) -> str:
@@ -113,10 +127,8 @@ def _op_text(op: str, entries: Sequence[Entry]) -> str:
 def _values(entry: Entry) -> dict[str, Any]:
     cells = [" ".join(_NAMES[p] for p in cells) for cells in (entry.inputs, entry.outputs)]
     found: dict[str, Any] = {"of": " ".join(entry.operands), "row": " -> ".join(cells)}
-    if entry.argument is not None:
-        found["where"] = {entry.argument: entry.value}
-    if entry.is_rounded:
-        found["rounded"] = True
+    if entry.zero is not None:
+        found["zero"] = entry.zero
     return {**found, "calls": entry.calls, "runs": entry.runs}
 
 
@@ -124,34 +136,36 @@ def _entry(values: Mapping[str, Any]) -> Entry:
     inputs, outputs = (
         tuple(_PLACEMENTS[name] for name in cells.split()) for cells in values["row"].split(" -> ")
     )
-    (where,) = values.get("where", {}).items() or [(None, None)]
     return Entry(
         operands=tuple(values["of"].split()),
         inputs=inputs,  # type: ignore[arg-type]
         outputs=outputs,
-        argument=where[0],
-        value=where[1],
-        is_rounded=values.get("rounded", False),
+        zero=values.get("zero"),
         calls=values["calls"],
         runs=values["runs"],
     )
 
 
-def _takes(entry: Entry, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Is a call of the entry's kind?"""
-    if entry.is_rounded and not all(map(_is_rounded, (*args, *kwargs.values()))):
+def _meta(value: object) -> TensorMeta | None:
+    if isinstance(value, DTensorSpec):
+        return value.tensor_meta
+    return value if isinstance(value, TensorMeta) else None
+
+
+def _is_rounded(meta: TensorMeta) -> bool:
+    return meta.dtype.is_floating_point or meta.dtype.is_complex
+
+
+def _are_rounded(cells: Sequence[Placement | None], metas: Sequence[TensorMeta | None]) -> bool:
+    """Are those that are pending floating-point or complex numbers, and those absent that are?"""
+    if len(cells) != len(metas):
         return False
-    if entry.argument is None:
-        return True
-    return are_equal(_argument(op, entry.argument, args, kwargs), entry.value)
-
-
-def _is_rounded(value: object) -> bool:
-    meta = value.tensor_meta if isinstance(value, DTensorSpec) else value
-    dtype = meta.dtype if isinstance(meta, TensorMeta) else None
-    if dtype is None:
-        return True
-    return dtype.is_floating_point or dtype.is_complex or str(dtype) == "torch.bool"
+    for cell, meta in zip(cells, metas, strict=True):
+        if (cell is None) is not (meta is None):
+            return False
+        if cell == _PENDING and meta is not None and not _is_rounded(meta):
+            return False
+    return True
 
 
 def _argument(op: OpOverload, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:

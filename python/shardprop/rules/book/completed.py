@@ -8,7 +8,7 @@ from typing import Any
 
 from ..._torch import OpOverload, Placement
 from ...errors import ShardpropError
-from ...model.question import OutputMeta, Question
+from ...model.question import OutputMeta, Question, metas_of
 from ..follow_rule import Candidate, FollowRule
 from ..kept_rows import KeptRows
 from ..rows_of_another import RowsOfAnother
@@ -36,9 +36,9 @@ class CompletedRows(RowsOfAnother):
         """See `RowsRule.rows_of`."""
         rows = self.rule.rows_of(op, args, kwargs, meta)
         known = {tuple(row) for row in rows}
+        more = self._book.rows(op, args, kwargs, metas_of(meta))
         width = len(rows[0]) if rows else 0
-        more = [row for row in self._book.rows(op, args, kwargs) if tuple(row) not in known]
-        return [*rows, *(row for row in more if len(row) == width)]
+        return [*rows, *(row for row in more if len(row) == width and tuple(row) not in known)]
 
 
 class CompletedFollowing(FollowRule):
@@ -61,7 +61,8 @@ class CompletedFollowing(FollowRule):
 
     def _ways(self, question: Question) -> list[Candidate]:
         ways = self._rule.candidates(question)
-        rows = self._book.rows(question.op, question.args, question.kwargs)
+        metas = metas_of(question.meta)
+        rows = self._book.rows(question.op, question.args, question.kwargs, metas)
         return [*ways, *(new for way in ways for new in _with_pending(way, rows, question))]
 
 
@@ -106,7 +107,7 @@ def completed(rule: Rule, op: OpOverload) -> Rule:
     is_whole = isinstance(rule, (RowsRule, FollowRule)) and not isinstance(
         rule, (KeptRows, DecompositionRule)
     )
-    if not is_whole or rule.origin is Origin.REGISTERED or str(op) not in Book.shipped().entries:
+    if not is_whole or rule.origin is Origin.REGISTERED or str(op) not in Book.in_force().entries:
         return rule
     return _completed(rule)
 
@@ -115,8 +116,8 @@ def completed(rule: Rule, op: OpOverload) -> Rule:
 @functools.lru_cache(4096)
 def _completed(rule: Any) -> Rule:
     if isinstance(rule, FollowRule):
-        return CompletedFollowing(rule, Book.shipped())
-    return CompletedRows(rule, Book.shipped())
+        return CompletedFollowing(rule, Book.in_force())
+    return CompletedRows(rule, Book.in_force())
 
 
 def reads_the_book(rules: object) -> bool:

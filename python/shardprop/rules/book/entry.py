@@ -3,50 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
 from ..._torch import DTensorSpec, OpOverload, Placement, TensorMeta, function_schema
 
-__all__ = ["Entry", "Scalar", "are_equal", "is_scalar", "operand_names"]
-
-Scalar: TypeAlias = bool | int | float | str | None
+__all__ = ["Entry", "is_zero", "operand_names"]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A row that held for every call of a kind that was tried.
+    """A row that held for every call of a kind that was tried, its pending operands and outputs
+    being floating-point or complex numbers.
 
     Attributes:
         operands: The names of the arguments that are tensors.
         inputs: Their placements on one mesh dim, in that order.
         outputs: Those of the outputs; None for one that is absent.
-        argument: An argument on whose value it depends; None: on none.
-        value: The value that this argument has to have.
-        is_rounded: Does it hold for floating-point and complex numbers only (flags aside)?
-        calls: How many calls it was tried on.
+        zero: A number among the arguments that has to be 0; None: there is none.
+        calls: How many calls, that differ in more than their values, said something for it.
         runs: How often the op was run for that.
     """
 
     operands: tuple[str, ...]
     inputs: tuple[Placement, ...]
     outputs: tuple[Placement | None, ...]
-    argument: str | None
-    value: Scalar
-    is_rounded: bool
+    zero: str | None
     calls: int
     runs: int
 
 
-def is_scalar(value: object) -> bool:
-    """May a row depend on such a value?"""
-    return value is None or isinstance(value, (bool, int, float, str))
-
-
-def are_equal(one: object, other: object) -> bool:
-    """Are two values one to an op? 0 and 0.0 are, and 0 and False are not."""
-    return isinstance(one, bool) is isinstance(other, bool) and one == other
+def is_zero(value: object) -> bool:
+    """Is it a number, and 0?"""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == 0
 
 
 def operand_names(

@@ -31,6 +31,8 @@ class Samples:
         own: The user's generator of calls; nothing else is asked then.
         every_sample: Go through all of torch's samples, which takes ten seconds more for a few ops:
             an op has the same calls then, whichever ops it is asked about with.
+        every_call: Keep all calls of torch's samples that differ in what a rule may look at, where
+            a few that differ most would do to try a rule.
     """
 
     def __init__(
@@ -39,8 +41,10 @@ class Samples:
         seed: int = 0,
         own: Callable[[OpOverload], Iterable[Call]] | None = None,
         every_sample: bool = False,
+        every_call: bool = False,
     ) -> None:
         self._seed = seed
+        self._every_call = every_call
         self._own = own
         self._functional = {op: functional_of(op) for op in ops}
         self._recorded: Recording = {} if own is not None else self._record(ops, every_sample)
@@ -79,6 +83,8 @@ class Samples:
         if few and any(_base_name(op) not in known for op in ops if _is_torchs(op)):
             # No function of its own name comes down to it; some other function may.
             recorded = record(wanted, self._seed, every_sample=True)
+        if self._every_call:
+            return recorded
         return {op: diverse(calls, _CALLS) for op, calls in recorded.items()}
 
 

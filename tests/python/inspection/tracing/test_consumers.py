@@ -43,6 +43,17 @@ def test_ops_and_redistributions_that_take_an_output_are_its_consumers(mesh_of: 
     assert uses(seen, aten.relu.default, operand) == []
 
 
+def test_a_redistribution_to_where_an_output_is_is_a_wish(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(2)
+    x, w = dtensor(mesh, (8, 8), [S(0)]), dtensor(mesh, (8, 8), [R])
+    with shardprop.enabled(), shardprop.watch_consumers() as seen:
+        sharded(x @ w).redistribute(placements=[S(0)]).relu()
+    operand = spec_of(mesh, (8, 8), [R])
+    # The relu takes it from there, whatever the product leaves.
+    ((use, share),) = uses(seen, aten.mm.default, operand, operand)
+    assert (use.op, use.args[0].placements, share) == (None, (S(0),), 1.0)
+
+
 def test_calls_that_are_alike_share_their_consumers(mesh_of: MeshOf) -> None:
     x = dtensor(mesh_of(2), (8, 8), [S(0)])
     with shardprop.enabled(), shardprop.watch_consumers() as seen:

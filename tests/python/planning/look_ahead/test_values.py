@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,8 +16,18 @@ from torch.distributed.tensor import Placement
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 import shardprop
+from shardprop.cost.topology import load_topology
+from shardprop.metadata import output_meta
+from shardprop.planning.look_ahead.computing import Computing
 from shardprop.planning.look_ahead.consumers import Consumers, Use, call_key
+from shardprop.planning.look_ahead.uses import strategies_of_use
+from shardprop.propagation.core_call import prepare
+from shardprop.propagation.output_prices import choose_cheapest
+from shardprop.propagation.route import route_of
+from shardprop.rules import torch_registry
+from shardprop.rules.rule import RowsRule
 
+from ...optimal.enabled import fresh_mesh
 from ...specs import P, R, S, meta_of, spec_of
 
 MeshOf = Callable[..., DeviceMesh]
@@ -178,6 +189,60 @@ def test_a_consumer_that_cannot_be_asked_wants_no_partial(mesh_of: MeshOf) -> No
         reduced = shardprop.redistribute_cost(made, spec_of(mesh, (SIZE, SIZE), [R]))
     assert decided.cost + decided.output_cost <= reduced + 1e-6
     assert decided.cost + decided.output_cost > 0
+
+
+def test_prices_follow_the_groups_of_the_mesh() -> None:
+    mesh = fresh_mesh(2, 2)
+    x, w = spec_of(mesh, (SIZE, SIZE), [S(1), S(1)]), spec_of(mesh, (SIZE, SIZE), [S(0), S(0)])
+    whole = spec_of(mesh, (SIZE, SIZE), [R, R])
+    seen = known(aten.mm.default, (x, w), Use(None, (whole,), {}, (0,)))
+    costs = []
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink", consumers=seen):
+        for _ in range(2):
+            decided = shardprop.propagate(aten.mm.default, x, w)
+            costs.append(decided.cost + decided.output_cost)
+            mesh._flatten()
+    assert costs[1] < costs[0]
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink", consumers=seen):
+        decided = shardprop.propagate(aten.mm.default, x, w)
+    assert decided.cost + decided.output_cost == costs[1]
+
+
+def test_outputs_that_are_absent_keep_their_numbers(mesh_of: MeshOf) -> None:
+    mesh, op = mesh_of(2), aten.native_layer_norm_backward.default
+    x, row, one = (spec_of(mesh, shape, [R]) for shape in ((8, 8), (8,), (8, 1)))
+    use = Use(op, (x, x, [8], one, one, row, row, [True, False, True]), {}, (0,))
+    planner = shardprop.ExactPlanner(load_topology("torch"))
+    found = strategies_of_use(use, mesh, planner, Computing(planner.topology), "torch")
+    assert found is not None
+    assert [(output, tuple(meta.shape)) for output, meta, _ in found.outputs] == [
+        (0, (8, 8)),
+        (2, (8,)),
+    ]
+
+
+def test_what_cannot_be_brought_to_its_consumers_is_decided_without_them(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(4)
+    x, w = spec_of(mesh, (SIZE, SIZE), [S(1)]), spec_of(mesh, (SIZE, SIZE), [S(0)])
+    schema = torch_registry.op_schema(aten.mm.default, (x, w), {})
+    rule = route_of(aten.mm.default).rule
+    assert isinstance(rule, RowsRule)
+    question = rule.question(schema, output_meta(schema))
+    ask = partial(
+        choose_cheapest,
+        shardprop.ExactPlanner(load_topology("torch")),
+        question,
+        prepare(question, rule),
+    )
+    assert ask(later=[lambda placements, strategy: float("inf")]) == ask()
+
+
+def test_too_many_layouts_are_not_looked_at(mesh_of: MeshOf) -> None:
+    mesh, shape = mesh_of(2, 2, 2, 2, 2), (4,) * 4
+    x, whole = (spec_of(mesh, shape, [p] * 5) for p in (S(0), R))
+    seen = known(aten.relu.default, (x,), Use(None, (whole,), {}, (0,)))
+    with shardprop.enabled(policy="optimal", topology="torch", consumers=seen):
+        assert shardprop.propagate(aten.relu.default, x).output_cost == 0
 
 
 def test_calls_of_other_sizes_are_not_known(mesh_of: MeshOf) -> None:

@@ -13,6 +13,7 @@ from torch.distributed.tensor import Placement
 import shardprop
 from shardprop.model.question import question_of
 from shardprop.rules import torch_registry
+from shardprop.rules.book import book
 from shardprop.rules.book.book import Book
 from shardprop.rules.book.completed import CompletedFollowing, CompletedRows, completed
 from shardprop.rules.book.entry import Entry
@@ -36,9 +37,7 @@ def _entry(**changes: Any) -> Entry:
         "operands": ("self", "mask"),
         "inputs": (P, R),
         "outputs": (P,),
-        "argument": None,
-        "value": None,
-        "is_rounded": False,
+        "zero": None,
         "calls": 3,
         "runs": 40,
     }
@@ -53,50 +52,71 @@ ROW = [P, P, R]
 
 
 def test_a_row_is_for_calls_with_the_same_operands() -> None:
-    assert _book().rows(FILL, (X, MASK, 0), {}) == [ROW]
-    assert _book(operands=("self",), inputs=(P,)).rows(FILL, (X, MASK, 0), {}) == []
-    assert _book().rows(LERP, (X, X, 0), {}) == []
+    assert _book().rows(FILL, (X, MASK, 0), {}, [X]) == [ROW]
+    assert _book(operands=("self",), inputs=(P,)).rows(FILL, (X, MASK, 0), {}, [X]) == []
+    assert _book().rows(LERP, (X, X, 0), {}, [X]) == []
 
 
 @pytest.mark.parametrize(("value", "rows"), [(0, [ROW]), (0.0, [ROW]), (1, []), (False, [])])
-def test_a_row_may_ask_for_a_value(value: Any, rows: list[list[Placement]]) -> None:
-    assert _book(argument="value", value=0).rows(FILL, (X, MASK, value), {}) == rows
+def test_a_row_may_ask_for_a_zero(value: Any, rows: list[list[Placement]]) -> None:
+    assert _book(zero="value").rows(FILL, (X, MASK, value), {}, [X]) == rows
 
 
 def test_a_default_is_a_value() -> None:
-    entry = _entry(operands=("self",), inputs=(P,), argument="value", value=0.0)
-    book = Book.of({"aten.constant_pad_nd.default": [entry]}, ["2.15.0"])
+    entry = _entry(operands=("self",), inputs=(P,), zero="value")
+    padded = Book.of({"aten.constant_pad_nd.default": [entry]}, ["2.15.0"])
     pad = aten.constant_pad_nd.default
-    assert book.rows(pad, (X, [1, 1]), {}) == [[P, P]]
-    assert book.rows(pad, (X, [1, 1]), {"value": 2.0}) == []
+    assert padded.rows(pad, (X, [1, 1]), {}, [X]) == [[P, P]]
+    assert padded.rows(pad, (X, [1, 1]), {"value": 2.0}, [X]) == []
 
 
-def test_a_row_may_be_for_rounded_numbers() -> None:
-    assert _book(is_rounded=True).rows(FILL, (X, MASK, 0), {}) == [ROW]
-    assert _book(is_rounded=True).rows(FILL, (WHOLE, MASK, 0), {}) == []
+def test_what_is_pending_is_floating_point() -> None:
+    assert _book().rows(FILL, (WHOLE, MASK, 0), {}, [WHOLE]) == []
+    assert _book().rows(FILL, (X, MASK, 0), {}, [WHOLE]) == []
+
+
+def test_outputs_are_those_of_the_row() -> None:
+    assert _book().rows(FILL, (X, MASK, 0), {}, [X, X]) == []
+    assert _book().rows(FILL, (X, MASK, 0), {}, [None]) == []
+    absent = _book(outputs=(P, None))
+    assert absent.rows(FILL, (X, MASK, 0), {}, [X, None]) == [[P, None, P, R]]
+    assert absent.rows(FILL, (X, MASK, 0), {}, [X, X]) == []
 
 
 def test_tensors_in_lists_have_no_rows() -> None:
-    assert _book().rows(aten.cat.default, ([X, X],), {}) == []
+    assert _book().rows(aten.cat.default, ([X, X],), {}, [X]) == []
+
+
+def test_rows_are_in_force_under_releases_that_they_were_proved_under(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert Book.in_force() == Book.shipped()
+    monkeypatch.setattr(book, "release", lambda: "2.99")
+    Book.in_force.cache_clear()
+    try:
+        assert Book.in_force().entries == {}
+    finally:
+        Book.in_force.cache_clear()
 
 
 def test_a_book_is_read_as_it_was_written() -> None:
-    book = Book.of(
-        {str(FILL): [_entry(), _entry(argument="value", value=0, is_rounded=True)], "none": []},
+    written = Book.of(
+        {str(FILL): [_entry(), _entry(zero="value")], "none": []},
         ["2.13.0", "2.15.0"],
     )
-    assert Book.from_text(book.text()) == book
-    assert [*book.entries] == [str(FILL)]
+    assert Book.from_text(written.text()) == written
+    assert [*written.entries] == [str(FILL)]
     assert Book.from_text(Book.shipped().text()) == Book.shipped()
 
 
 def test_what_another_torch_does_not_confirm_goes() -> None:
     both, here = _entry(), _entry(outputs=(R,))
-    book = Book.of({str(FILL): [both, here], str(LERP): [both]}, ["2.15.0"])
-    confirmed = book.confirmed({str(FILL): [_entry(calls=9)], "aten.new": [here]}, "2.13.0")
+    first = Book.of({str(FILL): [both, here], str(LERP): [both]}, ["2.15.0"])
+    confirmed = first.confirmed({str(FILL): [_entry(calls=9)], "aten.new": [here]}, "2.13.0")
     assert confirmed.versions == ("2.15.0", "2.13.0")
-    # An op of one of the two alone stays.
-    assert confirmed.entries == {str(FILL): (both,), str(LERP): (both,), "aten.new": (here,)}
+    # An op that is not there stays; one of which nothing was proved here does not come.
+    assert confirmed.entries == {str(FILL): (both,), str(LERP): (both,)}
+    assert Book.of({str(FILL): [both]}, []).confirmed({str(FILL): []}, "2.13.0").entries == {}
 
 
 class _Rule(RowsRule):
@@ -110,10 +130,10 @@ class _Rule(RowsRule):
 
 def test_a_rule_has_its_rows_and_those_that_it_lacks() -> None:
     rule = CompletedRows(_Rule(), _book())
-    assert rule.rows_of(FILL, (X, MASK, 0), {}, None) == [[S(0)] * 3, [P, R, P], ROW]
+    assert rule.rows_of(FILL, (X, MASK, 0), {}, X) == [[S(0)] * 3, [P, R, P], ROW]
     assert rule.leaves_written and rule.outputs == 1
     known = CompletedRows(_Rule(), _book(inputs=(R, P)))
-    assert known.rows_of(FILL, (X, MASK, 0), {}, None) == [[S(0)] * 3, [P, R, P]]
+    assert known.rows_of(FILL, (X, X, 0), {}, X) == [[S(0)] * 3, [P, R, P]]
 
 
 def _follows(question: Any) -> Candidate:
@@ -165,6 +185,8 @@ def test_strategies_have_the_rows_of_the_book(mesh_of: MeshOf) -> None:
         return sum(each.outputs == ((P,),) for each in found)
 
     assert (pending(), pending(rules="torch")) == (1, 0)
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
+        assert (pending(), pending(rules="torch")) == (1, 0)
 
 
 @pytest.mark.parametrize("given", [{"rules": "all"}, {"rules": None}])

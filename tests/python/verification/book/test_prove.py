@@ -12,6 +12,7 @@ from torch.distributed.tensor import Placement
 from shardprop.rules.book.entry import Entry
 from shardprop.verification.book.prove import prove
 from shardprop.verification.calls.call import Call
+from shardprop.verification.calls.samples import Samples
 
 from ...specs import P, R
 
@@ -23,8 +24,8 @@ def _calls(op: Any, *more: Any, count: int = 3) -> Iterator[Call]:
         yield Call(op, (torch.ones(2 * rows, 6), *more))
 
 
-def _rows(entries: list[Entry]) -> list[tuple[tuple[Placement, ...], object]]:
-    return [(each.inputs, each.argument and (each.argument, each.value)) for each in entries]
+def _rows(entries: list[Entry]) -> list[tuple[tuple[Placement, ...], str | None]]:
+    return [(each.inputs, each.zero) for each in entries]
 
 
 def test_a_linear_op() -> None:
@@ -48,7 +49,66 @@ def test_a_row_that_depends_on_a_value() -> None:
     op = aten.masked_fill.Scalar
     mask = torch.arange(36).reshape(6, 6) % 3 == 0
     calls = [Call(op, (torch.ones(6, 6), mask, value)) for value in (2.0, 3.0)]
-    assert _rows(prove(op, calls).entries) == [((P, R), ("value", 0.0))]
+    assert _rows(prove(op, calls).entries) == [((P, R), "value")]
+
+
+def test_calls_that_differ_in_values_alone_are_one() -> None:
+    calls = [Call(aten.tril.default, (torch.full((4, 6), value),)) for value in (1.0, 2.0)]
+    assert prove(aten.tril.default, calls).entries == []
+
+
+def test_one_call_refutes_what_others_show() -> None:
+    """Along a dim of one element a logarithm of a sum of exponentials is the element itself."""
+    op = aten.logsumexp.default
+    thin = [Call(op, (torch.ones(rows, 1), [1], True)) for rows in (4, 6, 8)]
+    assert prove(op, thin).entries == []
+    wide = [Call(op, (torch.ones(rows, 4), [1], True)) for rows in (4, 6)]
+    assert prove(op, [*thin, *wide]).entries == []
+
+
+def test_what_nobody_can_say_of_a_call_proves_nothing() -> None:
+    """The rows of the others are for calls with the same operands, and this is one."""
+    op = aten.remainder.Scalar
+    assert prove(op, [Call(op, (torch.ones(rows, 6), 2.0)) for rows in (4, 6, 8)]).entries == []
+
+
+NOT_LINEAR = (
+    aten.remainder.Scalar,
+    aten.remainder_.Scalar,
+    aten.ne.Scalar,
+    aten.ne.Tensor,
+    aten.eq_.Tensor,
+    aten.logsumexp.default,
+    aten.normal_.default,
+    aten.exponential_.default,
+    aten.index_reduce.default,
+    aten.scatter_reduce.two,
+    aten.nextafter.default,
+    aten.linalg_det.default,
+    aten.aminmax.default,
+    aten.quantile.scalar,
+    aten.isclose.default,
+    aten.clip_.default,
+    aten.floor_divide.default,
+    aten.fmod_.Scalar,
+    aten.dropout.default,
+    aten.normal.Tensor_float,
+    aten.bernoulli_.float,
+)
+"""Of each, some calls alone look as if they were; the book had rows of them once."""
+
+
+@pytest.fixture(scope="module")
+def samples() -> Samples:
+    return Samples(NOT_LINEAR, every_sample=True, every_call=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", NOT_LINEAR, ids=str)
+def test_what_is_not_linear_has_no_rows(op: Any, samples: Samples) -> None:
+    calls = samples.calls(op)
+    assert calls
+    assert [each for each in prove(op, calls).entries if set(each.inputs) == {P}] == []
 
 
 def test_one_call_proves_nothing() -> None:
