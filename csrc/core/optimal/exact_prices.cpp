@@ -218,9 +218,7 @@ Price OutputPrices::at_least(const Rows& rows) const {
   return found == prices_.end() ? 0 : found->second;
 }
 
-bool OutputPrices::known(const Rows& rows) const {
-  return prices_.contains(cells(rows));
-}
+bool OutputPrices::known(const Rows& rows) const { return prices_.contains(cells(rows)); }
 
 void OutputPrices::find_out(const Rows& rows) {
   if (known(rows)) return;

@@ -19,12 +19,12 @@ from ..simulator.partials import Untestable
 from .claims import Claims
 from .trial import Trial, numbers_of
 
-__all__ = ["Proved", "may_have_rows", "prove", "with_zeros"]
+__all__ = ["Proved", "may_have_rows", "prove", "with_other_numbers"]
 
 # What these make differs from an operand by less than rounding, and means the difference.
-_BELOW_ROUNDING = frozenset({"aten::nextafter", "aten::nextafter_"})
-# In the place of a 0.
-_NUMBER = 3.5
+_BELOW_ROUNDING = frozenset({"aten::nextafter", "aten::nextafter_", "prims::nextafter"})
+# In the place of a 0: some arguments are to be parts of 1.
+_NUMBERS = (0.5, 3.5)
 
 
 @dataclass
@@ -57,7 +57,7 @@ def prove(op: OpOverload, calls: Iterable[Call], deadline: float = math.inf) -> 
         return report
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        for call in with_zeros(calls):
+        for call in with_other_numbers(calls):
             if time.monotonic() > deadline:
                 report.error = "time limit"
                 return report
@@ -74,14 +74,18 @@ def prove(op: OpOverload, calls: Iterable[Call], deadline: float = math.inf) -> 
     return report
 
 
-def with_zeros(calls: Iterable[Call]) -> Iterator[Call]:
-    """The calls, and each with 0 for one of its numbers, or with another number for a 0: what is
-    filled in, or a weight."""
-    for call in calls:
-        yield call
-        for name, value in numbers_of(call):
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                yield _with(call, name, type(value)(_NUMBER if is_zero(value) else 0))
+def with_other_numbers(calls: Iterable[Call]) -> Iterator[Call]:
+    """The calls, each also with one of its flags turned over; and all of these with 0 for one of
+    their numbers, or with other numbers for a 0: what is filled in, or a weight."""
+    for given in calls:
+        flags = [(name, value) for name, value in numbers_of(given) if isinstance(value, bool)]
+        for call in (given, *(_with(given, name, not value) for name, value in flags)):
+            yield call
+            for name, value in numbers_of(call):
+                if is_zero(value):
+                    yield from (_with(call, name, type(value)(number)) for number in _NUMBERS)
+                elif isinstance(value, (int, float)) and not isinstance(value, bool):
+                    yield _with(call, name, type(value)(0))
 
 
 def _with(call: Call, name: str, value: float) -> Call:

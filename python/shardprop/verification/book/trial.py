@@ -25,7 +25,7 @@ _SUM = Partial("sum")
 # Operands of which all combinations are tried.
 _OPERANDS = 8
 # A function that is linear nearby need not be far away, where an activation has its bends.
-_FAR = 100.0
+_FAR = 1e6
 
 
 class Trial:
@@ -98,7 +98,10 @@ class Trial:
 
     def tells(self, inputs: tuple[Placement, ...]) -> bool:
         """Does it say something for a row that it holds? Where a tensor has one element along some
-        dim much is linear that is not; and so is what gives the same for all operands."""
+        dim much is linear that is not; so is what gives the same for all operands; and a call that
+        was made up may be one that nobody makes."""
+        if self.call.is_made_up:
+            return False
         pending = [at for at, placement in enumerate(inputs) if placement == _SUM]
         shapes = [self._executable.operands[at].shape for at in pending]
         if len(self._random) < 2 or any(not shape or min(shape) < 2 for shape in shapes):
@@ -112,9 +115,10 @@ class Trial:
 
 
 def numbers_of(call: Call) -> Iterator[tuple[str, Any]]:
-    """The arguments that are numbers and no sizes or dims, by name, defaults among them."""
+    """The arguments that are numbers and no sizes or dims, or flags, by name, defaults among
+    them."""
     for position, argument in enumerate(function_schema(call.op).arguments):
-        if not {"number", "float"} & {*re.findall(r"\w+", str(argument.type))}:
+        if not {"number", "float", "bool"} & {*re.findall(r"\w+", str(argument.type))}:
             continue
         given = call.kwargs.get(argument.name, argument.default_value)
         yield argument.name, call.args[position] if position < len(call.args) else given
@@ -128,12 +132,13 @@ def _key(call: Call) -> Hashable:
 
 def _random_data(executable: Executable, seed: int) -> Iterator[Data]:
     """Random numbers and flags, twice (gradients in torch's samples are ones, of which few say
-    anything), large ones, and some with a NaN, by which an op that looks at values gives itself
-    away; those that the op takes."""
+    anything), some with other integers (of which an index may have each once), large ones, and some
+    with a NaN, by which an op that looks at values gives itself away; those that the op takes."""
     chance = torch.Generator().manual_seed(seed)
     first, second = ([_random(x, chance) for x in executable.operands] for _ in range(2))
+    others = [_other_integers(x, chance) for x in first]
     far = [x * _FAR if _is_random(x) else x for x in second]
-    for operands in (first, second, far, [*map(_with_nan, first)]):
+    for operands in (first, second, others, far, [*map(_with_nan, first)]):
         try:
             yield Data(operands, executable.run(operands))
         except Exception:  # the op decides what it accepts
@@ -150,6 +155,15 @@ def _random(operand: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
     if not _is_random(operand):
         return operand
     made = torch.randn(operand.shape, generator=chance, dtype=torch.float64)
+    return torch.empty_like(operand).copy_(made)
+
+
+def _other_integers(operand: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
+    """Integers between the least and the largest that are there."""
+    if is_rounded(operand.dtype) or operand.dtype is torch.bool:
+        return operand
+    least, most = int(operand.min()), int(operand.max())
+    made = torch.randint(least, most + 1, operand.shape, generator=chance)
     return torch.empty_like(operand).copy_(made)
 
 

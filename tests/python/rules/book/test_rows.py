@@ -13,7 +13,7 @@ import shardprop
 from shardprop import _torch
 from shardprop.rules.book.book import Book
 from shardprop.rules.book.entry import Entry
-from shardprop.verification.book.prove import may_have_rows, with_zeros
+from shardprop.verification.book.prove import may_have_rows, with_other_numbers
 from shardprop.verification.book.trial import Trial
 from shardprop.verification.calls.call import Call
 from shardprop.verification.calls.samples import Samples
@@ -51,7 +51,7 @@ def samples(claims: Claims) -> Samples:
 
 def _of_its_kind(op: _torch.OpOverload, entry: Entry, samples: Samples) -> Iterator[Trial]:
     """The calls for which an entry's row is said to hold."""
-    for call in with_zeros(samples.calls(op)):
+    for call in with_other_numbers(samples.calls(op)):
         try:
             trial = Trial(call, SEED)
         except Exception:  # the op does not take these numbers, or it has no elements
