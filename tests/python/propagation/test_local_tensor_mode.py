@@ -178,3 +178,16 @@ def test_a_program_has_the_same_results(shape: tuple[int, int], by_graph: bool) 
     stats = shardprop.stats()
     assert stats.decisions > 5
     assert stats.price_fallbacks == {}
+
+
+@pytest.mark.parametrize("topology", ["torch", "cpu-gloo", "h100-nvlink"])
+def test_policy_optimal_decides_in_one_process(topology: str, mesh_of: Any) -> None:
+    """A topology asks which ranks a group has."""
+    mesh = mesh_of(4)
+    with LocalTensorMode(4), shardprop.enabled(policy="optimal", topology=topology, strict=True):
+        given = torch.arange(64.0).reshape(8, 8)
+        x = distribute_tensor(given, mesh, [S(1)])
+        made = sharded(x @ x).redistribute(placements=[R])
+        local = per_rank(made.to_local())._local_tensors
+    assert len(local) == 4
+    assert all(torch.equal(each, given @ given) for each in local.values())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..._torch import DeviceMesh, no_dispatch
+from ..._torch import DeviceMesh, no_modes
 from ...errors import ShardpropError
 from ..cost_model import CostModel
 
@@ -84,7 +84,7 @@ def span(mesh: DeviceMesh, dims: MeshDims, devices_per_node: int) -> Span:
 
 def _members(mesh: DeviceMesh, dims: MeshDims, ranks: int) -> list[list[int]]:
     """The global ranks of every group over these mesh dims."""
-    with no_dispatch():  # a mode that is on, such as a compiler's, is not to see it
+    with no_modes():  # one that is on, such as a compiler's, is not to see it
         groups = mesh.mesh.movedim(dims, tuple(range(len(dims)))).reshape(ranks, -1)
         members: list[list[int]] = groups.t().tolist()
     return members
