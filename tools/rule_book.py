@@ -14,7 +14,7 @@ import torch
 
 from shardprop._torch import OpOverload
 from shardprop.rules.book.book import Book
-from shardprop.verification.book.prove import Proved, prove
+from shardprop.verification.book.prove import Proved, prove, with_other_sizes
 from shardprop.verification.calls.samples import Samples
 from shardprop.verification.names import ops_decided, ops_named, overload
 from shardprop.verification.pool import run_all
@@ -50,7 +50,7 @@ def _reports(ops: Sequence[OpOverload], jobs: int | None) -> Iterator[Proved]:
     def work(name: str) -> Proved:
         op = overload(name)
         calls = [call for each in samples for call in each.calls(op)]
-        return prove(op, calls, time.monotonic() + 0.8 * _SECONDS)
+        return prove(op, with_other_sizes(calls), time.monotonic() + 0.8 * _SECONDS)
 
     yield from run_all(work, [*map(str, ops)], Proved, jobs, _SECONDS)
 

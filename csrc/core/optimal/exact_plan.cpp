@@ -71,7 +71,9 @@ ExactPlan exact_plan(const CostModel& model, const TensorInfo& info, const Layou
   do {
     at = search.settle();
   } while (at != FlatMap::kNone && space.reached(search.label(at).state) != goal);
-  plan.moves = search.moves() + bound.moves();
+  plan.moves = search.moves();
+  plan.bound_pattern = bound.pattern();
+  plan.moves_of_bound = bound.moves();
   if (at == FlatMap::kNone) return plan;
   plan.found = true;
   plan.price = search.label(at).price;

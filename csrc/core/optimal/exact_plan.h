@@ -82,7 +82,10 @@ struct ExactPlan {
   Price price = kNoPrice;
   double peak_bytes = 0.0;
   std::vector<PlannedStep> steps;
-  std::size_t moves = 0;     // that were looked at, also for its bounds
+  std::size_t moves = 0;  // that were looked at
+  // The table that its bounds are from, and how many moves it takes to make it.
+  std::uint64_t bound_pattern = 0;
+  std::size_t moves_of_bound = 0;
   std::size_t followed = 0;  // steps of somebody else's plan that are moves of ours
 };
 

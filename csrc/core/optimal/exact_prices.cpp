@@ -164,6 +164,7 @@ void OperandPrices::plan(const Rows& rows, Price most) {
   const ExactPlan plan = exact_plan(terms_.model, source.info, source.layout, wanted(rows),
                                     terms_.memory_limit, terms_.cache, most);
   moves_ += plan.moves;
+  if (tables_.insert(plan.bound_pattern).second) moves_ += plan.moves_of_bound;
   const Cells cells = cells_of(rows, problem_.mesh.ndim);
   if (plan.found || most >= kNoPrice) {
     prices_.put(cells, plan.price);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <unordered_set>
 
 #include "optimal/exact_plan.h"
 #include "optimal/exact_search.h"
@@ -87,7 +88,10 @@ class OperandPrices {
   bool strided_ = false;
   PriceMap bounds_;  // of cells and of what they begin with
   PriceMap prices_;
-  std::size_t moves_ = 0;  // that single plans looked at
+  // That single plans looked at. The tables of their bounds count once, known before or not: an
+  // answer must not depend on what was asked earlier, or ranks could differ.
+  std::size_t moves_ = 0;
+  std::unordered_set<std::uint64_t> tables_;
 };
 
 class OutputPrices {

@@ -50,20 +50,25 @@ RelaxedState simplified(const PlanSpace& space, State state, State other,
   return simple;
 }
 
-std::shared_ptr<const BoundTable> table_of(const PlanSpace& space, RelaxedState start,
-                                           bool backward, const BringsInAt& brings,
-                                           BoundCache* cache, std::size_t* moves) {
+std::uint64_t pattern_of(const PlanSpace& space, RelaxedState start, bool backward,
+                         const BringsInAt& brings) {
   std::uint64_t pattern = std::uint64_t{backward} << 63 | start;
   for (int a = 0; a < space.active(); ++a) {
     pattern |= static_cast<std::uint64_t>(brings[a]) << (24 + 2 * a);
   }
-  const BoundCache::Key key{Relaxation::bytes_of(space.info()), pattern};
+  return pattern;
+}
+
+std::shared_ptr<const BoundTable> table_of(const PlanSpace& space, RelaxedState start,
+                                           bool backward, const BringsInAt& brings,
+                                           BoundCache* cache) {
+  const BoundCache::Key key{Relaxation::bytes_of(space.info()),
+                            pattern_of(space, start, backward, brings)};
   std::shared_ptr<const BoundTable> table = cache == nullptr ? nullptr : cache->find(key);
   if (table != nullptr) return table;
   Relaxation world(space, brings);
   table = std::make_shared<const BoundTable>(backward ? world.prices_to(start)
                                                       : world.prices_from(start));
-  *moves += kMovesOfState * table->size();
   if (cache != nullptr) cache->put(key, table);
   return table;
 }
@@ -100,7 +105,12 @@ PlanBound::PlanBound(const PlanSpace& space, State target, BoundCache* cache)
     brings[a] = brings_in(space.placement(target_view_.code[a]));
   }
   const RelaxedState start = simplified(space, target, target, target_view_);
-  table_ = table_of(space, start, true, brings, cache, &moves_);
+  pattern_ = pattern_of(space, start, true, brings);
+  table_ = table_of(space, start, true, brings, cache);
+}
+
+std::size_t PlanBound::moves() const {
+  return table_ == nullptr ? 0 : kMovesOfState * table_->size();
 }
 
 Price PlanBound::of(State state) const {
@@ -116,8 +126,7 @@ SourceBound::SourceBound(const PlanSpace& space, State source, BoundCache* cache
     for (const std::uint8_t code : space.wanted(a)) brings[a] |= brings_in(space.placement(code));
   }
   const RelaxedState start = simplified(space, source, source, source_view_);
-  std::size_t moves = 0;
-  table_ = table_of(space, start, false, brings, cache, &moves);
+  table_ = table_of(space, start, false, brings, cache);
 }
 
 Price SourceBound::of(State state) const {

@@ -47,14 +47,16 @@ class PlanBound {
 
   [[nodiscard]] Price of(State state) const;
   [[nodiscard]] State target() const { return target_; }
-  // How many moves were looked at to make its table; 0: it was known.
-  [[nodiscard]] std::size_t moves() const { return moves_; }
+  // Which table it reads, of those for tensors of one size.
+  [[nodiscard]] std::uint64_t pattern() const { return pattern_; }
+  // How many moves it takes to make that, whether or not it was known.
+  [[nodiscard]] std::size_t moves() const;
 
  private:
   const PlanSpace& space_;
   State target_;
   PlanSpace::View target_view_;
-  std::size_t moves_ = 0;
+  std::uint64_t pattern_ = 0;
   std::shared_ptr<const BoundTable> table_;
 };
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import _dispatch, _tp_conv
+from torch.distributed.tensor import _dispatch, _redistribute, _tp_conv
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
+from .op_outputs import wrapped
 from .placements import is_shard
 from .registries import put_back
-from .types import DTensor, OpOverload, Partial, Placement, Replicate
+from .types import DTensor, DTensorSpec, OpOverload, Partial, Placement, Replicate
 
 aten = torch.ops.aten
 
@@ -23,6 +24,12 @@ Handler = Callable[[OpOverload, tuple[Any, ...], dict[str, object]], Any]
 MOVING_NOTHING: Mapping[OpOverload, Handler] = {
     aten.convolution.default: _tp_conv.convolution_handler,
     aten.convolution_backward.default: _tp_conv.convolution_backward_handler,
+}
+
+# What these run on what a rank holds, with the dims of the first tensor that are sharded.
+_ON_LOCAL_TENSORS: Mapping[OpOverload, Callable[..., Any]] = {
+    aten.convolution.default: _tp_conv.tp_convolution,
+    aten.convolution_backward.default: _tp_conv.tp_convolution_backward,
 }
 
 # Ops that torch's dispatcher takes for in-place ones, since their names end in "_": it returns the
@@ -64,18 +71,34 @@ def _moved(args: tuple[Any, ...], decision: Any) -> tuple[Any, ...]:
     if decision is None or decision.redistribute_schema is None:
         return args
     return tuple(
-        arg.redistribute(placements=to.placements) if isinstance(arg, DTensor) else arg
+        _moved_to(arg, to) if isinstance(arg, DTensor) else arg
         for arg, to in zip(args, decision.redistribute_schema.args_schema, strict=True)
     )
 
 
+def _moved_to(operand: DTensor, to: DTensorSpec) -> DTensor:
+    """As torch's dispatcher moves an operand, where `redistribute` refuses pending sums."""
+    spec = operand._spec
+    if spec == to:
+        return operand
+    move = _redistribute.redistribute_local_tensor
+    return wrapped(move(operand._local_tensor, spec, to), to)
+
+
 def _convolution(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
-    """torch's handler, given operands where the decision wants them."""
-    if op_call is aten.convolution_backward.default:
-        # torch's handler does this before it asks.
-        args = (args[0].redistribute(args[1].device_mesh, args[1].placements), *args[1:])
-    moved = _moved(args, _decided(op_call, args, kwargs))
-    return MOVING_NOTHING[op_call](op_call, moved, kwargs)
+    """What torch's handler does, with operands where the decision wants them."""
+    is_backward = op_call is aten.convolution_backward.default
+    if is_backward:
+        # torch's handler does this before it asks; but a gradient is whole where a sum is pending.
+        image = args[1]
+        placements = [Replicate() if p.is_partial() else p for p in image.placements]
+        args = (args[0].redistribute(image.device_mesh, placements), *args[1:])
+    decision = _decided(op_call, args, kwargs)
+    moved = _moved(args, decision)
+    local = [arg._local_tensor if isinstance(arg, DTensor) else arg for arg in moved]
+    placed: DTensorSpec = moved[0]._spec if is_backward else decision.output_spec
+    made = _ON_LOCAL_TENSORS[op_call](op_call, tuple(local), kwargs, placed.dim_map)
+    return DTensor._op_dispatcher.wrap(made, decision.output_spec)
 
 
 def _argminmax(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:

@@ -48,6 +48,10 @@ class Plan:
             return None
         return self.planner.hint(self.src, self.dst, self.cost_us)
 
+    def __getstate__(self) -> dict[str, object]:
+        # A planner holds what the core made, which cannot be copied; the hint is all it is asked.
+        return {**self.__dict__, "hint": self.hint, "planner": None}
+
     @property
     def comm_us(self) -> float:
         """Microseconds of communication."""

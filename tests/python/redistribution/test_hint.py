@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 
 import pytest
@@ -58,11 +60,22 @@ def test_a_mesh_without_names_is_told_that_it_needs_them(mesh_of: MeshOf) -> Non
     assert "process group of mesh dims (0, 1) (give the mesh mesh_dim_names)" in str(plan)
 
 
+def test_a_copy_of_a_plan_gives_it() -> None:
+    mesh = fresh_mesh(8, 8)
+    ends = spec_of(mesh, SHAPE, [S(0), S(0)]), spec_of(mesh, SHAPE, [R, R])
+    plan = shardprop.plan(*ends, topology=TOPOLOGY)
+    for made in (copy.deepcopy(plan), pickle.loads(pickle.dumps(plan))):
+        assert made == plan
+        assert made.hint == plan.hint is not None
+    assert plan.planner is not None
+
+
 def test_explanations_and_traces_give_it() -> None:
     x = dtensor(fresh_mesh(8, 8), (64, 4096), [S(0), S(0)])
     optimal = shardprop.enabled(policy="optimal", topology=TOPOLOGY)
     with optimal, shardprop.trace() as traced:
-        x.cumsum(0)
-        explained = str(shardprop.explain(torch.ops.aten.cumsum.default, _torch.spec_of(x), 0))
+        x.softmax(0)
+        op = torch.ops.aten._softmax.default
+        explained = str(shardprop.explain(op, _torch.spec_of(x), 0, False))
     assert "_flatten()" in str(traced)
     assert "_flatten()" in explained

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import torch
 
-from ..._torch import OpOverload, function_schema
+from ..._torch import OpOverload, function_schema, tree_leaves, tree_map
 from ...model.op_traits import traits_of
-from ...rules.book.entry import Entry, is_zero
-from ..calls.call import Call
+from ...rules.book.entry import Entry, is_zero, operand_names
+from ..calls.call import Call, is_plain
 from ..report import Report
 from ..simulator.partials import Untestable
 from .claims import Claims
 from .trial import Trial, numbers_of
 
-__all__ = ["Proved", "may_have_rows", "prove", "with_other_numbers"]
+__all__ = ["Proved", "may_have_rows", "prove", "with_other_numbers", "with_other_sizes"]
 
 # What these make differs from an operand by less than rounding, and means the difference.
 _BELOW_ROUNDING = frozenset({"aten::nextafter", "aten::nextafter_", "prims::nextafter"})
 # In the place of a 0: some arguments are to be parts of 1.
 _NUMBERS = (0.5, 3.5)
+# Calls with the same choice of operands and flags of which a size is doubled.
+_DOUBLED = 3
 
 
 @dataclass
@@ -86,6 +90,38 @@ def with_other_numbers(calls: Iterable[Call]) -> Iterator[Call]:
                     yield from (_with(call, name, type(value)(number)) for number in _NUMBERS)
                 elif isinstance(value, (int, float)) and not isinstance(value, bool):
                     yield _with(call, name, type(value)(0))
+
+
+def with_other_sizes(calls: Iterable[Call]) -> Iterator[Call]:
+    """The calls; and the first with each choice of operands and flags also with a size doubled: of
+    tensors wherever they have it, and of tensors and of arguments that are this number. (Of many an
+    op torch has samples of one size alone.)"""
+    met: Counter[Hashable] = Counter()
+    for call in calls:
+        yield call
+        leaves = tree_leaves((call.args, call.kwargs))
+        flags = tuple(leaf for leaf in leaves if isinstance(leaf, bool))
+        kind = operand_names(call.op, call.args, call.kwargs), flags
+        is_thin = any(min(tensor.shape, default=1) < 2 for tensor in call.tensors[:1])
+        if is_thin or met[kind] == _DOUBLED or not all(map(is_plain, call.tensors)):
+            continue
+        met[kind] += 1
+        sizes = {size for tensor in call.tensors for size in tensor.shape}
+        for size in sorted(sizes - {1}):
+            larger = call.with_tensors(functools.partial(_doubled, size), f", {size} doubled")
+            yield larger
+            if any(type(leaf) is int and leaf == size for leaf in leaves):
+                yield larger.with_arguments(
+                    functools.partial(tree_map, functools.partial(_doubled_number, size))
+                )
+
+
+def _doubled(size: int, tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.repeat([2 if each == size else 1 for each in tensor.shape])
+
+
+def _doubled_number(size: int, value: object) -> object:
+    return 2 * size if type(value) is int and value == size else value
 
 
 def _with(call: Call, name: str, value: float) -> Call:

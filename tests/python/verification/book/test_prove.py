@@ -53,8 +53,8 @@ def test_a_row_that_depends_on_a_value() -> None:
 
 
 def test_calls_that_differ_in_values_alone_are_one() -> None:
-    calls = [Call(aten.tril.default, (torch.full((4, 6), value),)) for value in (1.0, 2.0)]
-    assert prove(aten.tril.default, calls).entries == []
+    calls = [Call(aten.neg.default, (torch.full((4, 6), value),)) for value in (1.0, 2.0)]
+    assert prove(aten.neg.default, calls).entries == []
 
 
 def test_one_call_refutes_what_others_show() -> None:
