@@ -47,8 +47,8 @@ def test_an_op_that_is_none(op: Any) -> None:
 def test_a_row_that_depends_on_a_value() -> None:
     """0 is tried where no call has it."""
     op = aten.masked_fill.Scalar
-    mask = torch.arange(36).reshape(6, 6) % 3 == 0
-    calls = [Call(op, (torch.ones(6, 6), mask, value)) for value in (2.0, 3.0)]
+    masks = [torch.arange(6 * rows).reshape(rows, 6) % 3 == 0 for rows in (4, 6)]
+    calls = [Call(op, (torch.ones(mask.shape), mask, 2.0)) for mask in masks]
     assert _rows(prove(op, calls).entries) == [((P, R), "value")]
 
 
