@@ -91,10 +91,23 @@ def mixer(layers: int) -> nn.Sequential:
     return nn.Sequential(*made)
 
 
+class Words(nn.Module):
+    """What words and their places mean."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(_WORDS, _WIDTH)
+        self.places = nn.Parameter(torch.randn(_LENGTH, _WIDTH))
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        """Batch, length."""
+        return self.words(numbers) + self.places
+
+
 def gpt(layers: int) -> nn.Sequential:
     """Words to scores of words."""
     return nn.Sequential(
-        nn.Embedding(_WORDS, _WIDTH),
+        Words(),
         *(block(_WIDTH) for _ in range(layers)),
         nn.LayerNorm(_WIDTH),
         nn.Linear(_WIDTH, _WORDS, bias=False),

@@ -94,7 +94,8 @@ class Topology:
         wanted = groups_of(mesh, flattened)
         lineage = Lineage(mesh)
         named = [group.mesh_dims for group in self.groups]
-        entries = entries_on(lineage, named, wanted, self._where())
+        # Nothing moves on a mesh of one rank; torch has one, without names, in decompositions.
+        entries = entries_on(lineage, named, wanted, self._where()) if wanted else {}
         return CostModel(
             sizes=tuple(mesh.shape),
             groups=tuple(GroupCosts(dims, self._prices(lineage, dims, entries)) for dims in wanted),

@@ -130,6 +130,13 @@ def test_a_name_that_neither_has_is_refused_with_its_path(process_group: None, p
     )
 
 
+def test_a_mesh_of_one_rank_needs_no_entry(process_group: None) -> None:
+    """torch has one, without names, on which it decides what an op decomposes into."""
+    inside = _torch.decomposition_mesh("cpu")
+    assert inside.mesh_dim_names is None
+    assert on(inside).groups == ()
+
+
 def test_a_name_and_the_dims_that_it_stands_for_are_one_group(process_group: None) -> None:
     mesh = square()
     mesh._flatten("world")
