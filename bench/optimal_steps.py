@@ -5,7 +5,7 @@
 
 The models are those of `step_models`, laid out as a program would first write them. Without
 processes: what the redistributions of a step cost under the topology, and how many collectives they
-have. With processes: the median time of a step, the best of three turns, each way taking turns with
+have. With processes: the median time of a step, the best of five turns, each way taking turns with
 the others.
 """
 
@@ -27,7 +27,7 @@ import shardprop
 from .step_models import MODELS, training_step
 
 # Steps before those that are timed, steps that are timed, turns.
-_BEFORE, _TIMED, _TURNS = 3, 7, 3
+_BEFORE, _TIMED, _TURNS = 2, 5, 5
 
 Step = Callable[[], Any]
 Settings = dict[str, Any]  # of `enable`
@@ -69,7 +69,7 @@ def measured(step: Step, all_settings: dict[str, Settings]) -> tuple[dict[str, f
                 for _ in range(_BEFORE):
                     loss = step()
                 times[name].append(statistics.median(_seconds(step) for _ in range(_TIMED)))
-            losses.append(float(loss.full_tensor()))
+            losses.append(float(loss.detach().full_tensor()))
     apart = max(abs(loss - losses[0]) for loss in losses) / abs(losses[0])
     return {name: 1e3 * min(taken) for name, taken in times.items()}, apart
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import _dispatch, _redistribute, _tp_conv
+from torch.distributed.tensor import _dispatch, _tp_conv
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
-from .op_outputs import wrapped
 from .placements import is_shard
 from .registries import put_back
 from .types import DTensor, DTensorSpec, OpOverload, Partial, Placement, Replicate
@@ -58,12 +57,17 @@ RESHAPED_IN_PLACE = "reshape in place that leaves the shape"
 _ARGMINMAX: Handler = _dispatch.argminmax_handler  # type: ignore[attr-defined]
 
 
-def _decided(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
-    """The decision of a call."""
+def _asked(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    """A call as the dispatcher has it, and its decision."""
     dispatcher = DTensor._op_dispatcher
     asked = dispatcher.unwrap_to_op_info(op_call, args, kwargs)
     dispatcher.sharding_propagator.propagate(asked)
-    return asked.output_sharding
+    return asked
+
+
+def _decided(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    """The decision of a call."""
+    return _asked(op_call, args, kwargs).output_sharding
 
 
 def _moved(args: tuple[Any, ...], decision: Any) -> tuple[Any, ...]:
@@ -71,18 +75,9 @@ def _moved(args: tuple[Any, ...], decision: Any) -> tuple[Any, ...]:
     if decision is None or decision.redistribute_schema is None:
         return args
     return tuple(
-        _moved_to(arg, to) if isinstance(arg, DTensor) else arg
+        arg.redistribute(placements=to.placements) if isinstance(arg, DTensor) else arg
         for arg, to in zip(args, decision.redistribute_schema.args_schema, strict=True)
     )
-
-
-def _moved_to(operand: DTensor, to: DTensorSpec) -> DTensor:
-    """As torch's dispatcher moves an operand, where `redistribute` refuses pending sums."""
-    spec = operand._spec
-    if spec == to:
-        return operand
-    move = _redistribute.redistribute_local_tensor
-    return wrapped(move(operand._local_tensor, spec, to), to)
 
 
 def _convolution(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
@@ -93,12 +88,18 @@ def _convolution(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, o
         image = args[1]
         placements = [Replicate() if p.is_partial() else p for p in image.placements]
         args = (args[0].redistribute(image.device_mesh, placements), *args[1:])
-    decision = _decided(op_call, args, kwargs)
-    moved = _moved(args, decision)
-    local = [arg._local_tensor if isinstance(arg, DTensor) else arg for arg in moved]
-    placed: DTensorSpec = moved[0]._spec if is_backward else decision.output_spec
-    made = _ON_LOCAL_TENSORS[op_call](op_call, tuple(local), kwargs, placed.dim_map)
-    return DTensor._op_dispatcher.wrap(made, decision.output_spec)
+    dispatcher = DTensor._op_dispatcher
+    asked = _asked(op_call, args, kwargs)
+    decision = asked.output_sharding
+    first: DTensorSpec = asked.schema.args_schema[0]
+    if decision.redistribute_schema is not None:
+        # Plain tensors among the operands are moved, too.
+        dispatcher.redistribute_local_args(asked, decision.redistribute_schema, False)
+        first = decision.redistribute_schema.args_schema[0]
+    local = tuple(asked.local_args)
+    placed: DTensorSpec = first if is_backward else decision.output_spec
+    made = _ON_LOCAL_TENSORS[op_call](op_call, local, asked.local_kwargs, placed.dim_map)
+    return dispatcher.wrap(made, decision.output_spec)
 
 
 def _argminmax(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:

@@ -57,7 +57,8 @@ def calibrate(
     For each mesh dim, and with --flatten for each group of several, all-gather, reduce-scatter,
     all-reduce, all-to-all and a permutation are timed over a range of sizes, and a local copy. The
     time of a size is the median of the repetitions on the slowest rank. A line of least relative
-    error is fitted to each: a fixed time and a bandwidth, with the error that is left.
+    error is fitted to each: a fixed time and a bandwidth, with the error that is left. Products of
+    matrices are timed, too, for the rate at which ops compute.
 
     --output writes the file that a cost model is loaded from. It is for meshes of the same shape
     on the same machines. The groups of --flatten are in it, and it is refused for a mesh that

@@ -28,7 +28,7 @@ CONVOLUTION_HANDLER = CallCorrection(
     concerns=_concerns,
     fault="hands the op to a handler that asks for a decision and does not carry it out: operands "
     "stay where they are, and what comes out passes for what was decided.",
-    right="moves the operands as decided before the handler runs.",
+    right="moves the operands as decided, and runs what the handler runs.",
     ends="a handler of torch's that moves operands, or none.",
     in_rows=_OPS,
 )

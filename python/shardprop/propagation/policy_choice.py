@@ -17,7 +17,7 @@ from .policy import Policy, TorchPolicy
 __all__ = ["HORIZON", "forget_planners", "make_policy"]
 
 # How many ops ahead decisions look where consumers are known, and may look at most.
-HORIZON = 16
+HORIZON = 8
 _FARTHEST = 64
 
 # The settings of policy "optimal" where `enable` is not given them.

@@ -117,6 +117,33 @@ TEST(where_the_proof_is_given_up_the_gap_holds_and_torchs_choice_is_no_cheaper) 
   CHECK(dearer > 5);
 }
 
+TEST(where_it_is_given_up_does_not_depend_on_what_was_asked_before) {
+  testing::RandomProblem problems(9);
+  std::mt19937_64 random(10);
+  int unproved = 0;
+  for (int i = 0; i < 300; ++i) {
+    Problem problem = problems.next();
+    problem.prefers_no_redistribute = false;
+    if (has_mixed_partials(problem)) continue;
+    const CostModel model = model_for(problem, random);
+    BoundCache cache;
+    ExactTerms terms{model};
+    terms.cache = &cache;
+    terms.most_moves = 600;
+    try {
+      const ExactDecision cold = decide_exactly(problem, terms);
+      const ExactDecision warm = decide_exactly(problem, terms);
+      CHECK_EQ(cold.moves, warm.moves);
+      CHECK_EQ(cold.gap, warm.gap);
+      CHECK(cold.decision.rows == warm.decision.rows);
+      unproved += cold.gap > 0.0;
+    } catch (const SearchTooLong&) {
+      continue;
+    }
+  }
+  CHECK(unproved > 5);
+}
+
 TEST(what_needs_no_move_is_preferred_and_the_last_of_such) {
   testing::RandomProblem problems(5);
   std::mt19937_64 random(6);

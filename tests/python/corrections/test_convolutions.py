@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch.distributed._local_tensor import LocalTensorMode
+from torch.distributed._local_tensor import LocalTensor, LocalTensorMode
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import Placement, distribute_tensor
+from torch.distributed.tensor import DTensor, Placement, distribute_tensor
+from torch.distributed.tensor.experimental import implicit_replication
 
 import shardprop
 from shardprop._torch import tensors_of_ranks
@@ -18,9 +19,10 @@ from shardprop.corrections.convolution_handler import CONVOLUTION_HANDLER
 from shardprop.propagation.propagator import counters
 
 from ..narrow import sharded
-from ..specs import R, S
+from ..specs import P, R, S
 
 RANKS = 4
+PARTS = (0.5, -0.25, 1.0, -0.25)  # of a sum, on each
 MeshOf = Callable[..., DeviceMesh]
 Tensors = list[torch.Tensor]
 
@@ -49,6 +51,13 @@ def gradients(operands: Tensors, window: dict[str, int]) -> Tensors:
     return [output.detach(), *(each.grad for each in given if each.grad is not None)]
 
 
+def placed(whole: torch.Tensor, mesh: DeviceMesh, placement: Placement) -> DTensor:
+    if placement == P:
+        parts = LocalTensor({rank: whole * part for rank, part in enumerate(PARTS)})
+        return DTensor.from_local(parts, mesh, [P], run_check=False)
+    return distribute_tensor(whole, mesh, [placement])
+
+
 def is_right(mesh: DeviceMesh, call: int, placements: Sequence[Placement]) -> bool:
     """As on one device, on each rank."""
     image, weight, window = CALLS[call]
@@ -58,7 +67,7 @@ def is_right(mesh: DeviceMesh, call: int, placements: Sequence[Placement]) -> bo
     expected = gradients(whole, window)
     with LocalTensorMode(RANKS):
         pairs = zip(whole, placements, strict=True)
-        made = gradients([distribute_tensor(x, mesh, [p]) for x, p in pairs], window)
+        made = gradients([placed(x, mesh, p) for x, p in pairs], window)
         found = [sharded(each).full_tensor() for each in made]
     return all(
         local.shape == right.shape and torch.allclose(local, right)
@@ -75,6 +84,31 @@ def test_operands_are_moved_as_decided(call: int, mesh_of: MeshOf) -> None:
         assert [each for each in layouts if not is_right(mesh, call, each)] == []
     # Not of the image replicated or in batches, the rest replicated; else in each direction.
     assert counters().corrections[CONVOLUTION_HANDLER.name] >= len(layouts) - 2
+
+
+@pytest.mark.parametrize("call", range(len(CALLS)))
+def test_pending_operands_are_moved_as_the_policy_decides(call: int, mesh_of: MeshOf) -> None:
+    mesh = mesh_of(RANKS)
+    layouts = [*itertools.product((P, R, S(0), S(1)), (P, R, S(0)), (P, R, S(0)))]
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
+        assert [each for each in layouts if not is_right(mesh, call, each)] == []
+
+
+@pytest.mark.filterwarnings("ignore:Found a non-scalar tensor with numel=1")
+@pytest.mark.parametrize("policy", ["torch", "optimal"])
+def test_a_plain_operand_is_moved_with_the_others(policy: str, mesh_of: MeshOf) -> None:
+    """A bias that is no DTensor is taken for a replicated one: whole beside pending products it
+    would be added once for each rank."""
+    mesh = mesh_of(RANKS)
+    image, weight, bias = torch.ones(4, 4, 8), torch.ones(1, 4, 3), torch.ones(1)
+    settings: dict[str, Any] = (
+        {} if policy == "torch" else {"policy": policy, "topology": "h100-nvlink"}
+    )
+    with shardprop.enabled(**settings), LocalTensorMode(RANKS), implicit_replication():
+        for placement in (P, S(0), S(1)):
+            made = torch.conv1d(placed(image, mesh, placement), weight, bias)
+            for local in tensors_of_ranks(sharded(made).full_tensor(), RANKS):
+                assert torch.equal(local, torch.conv1d(image, weight, bias))
 
 
 def test_the_handler_is_back_where_it_is_wanted(mesh_of: MeshOf) -> None:

@@ -253,8 +253,7 @@ def test_what_an_op_moves_itself_goes_by_the_policy_that_decided_it(
     image = distribute_tensor(torch.ones(4, 4, 8, 8), mesh, [S(1), S(1)], src_data_rank=None)
     weight = distribute_tensor(torch.ones(4, 4, 3, 3), mesh, [R, R], src_data_rank=None)
     planners: list[object] = []
-    handlers = sys.modules["shardprop._torch.handlers"]  # its name in the package is a function
-    steps, moved = ExactPlanner._searched, handlers._moved
+    steps, moved = ExactPlanner._searched, OpDispatcher.redistribute_local_args
     decided, changed = threading.Event(), threading.Event()
 
     def noted(self: ExactPlanner, *specs: Any) -> Any:
@@ -268,7 +267,7 @@ def test_what_an_op_moves_itself_goes_by_the_policy_that_decided_it(
             patched.setattr(ExactPlanner, "_searched", noted)
             return moved(*given)
 
-    monkeypatch.setattr(handlers, "_moved", stopped)
+    monkeypatch.setattr(OpDispatcher, "redistribute_local_args", staticmethod(stopped))
     shardprop.enable(**before)
     planner = getattr(current_policy(), "planner", None)
     worker.begin(lambda: torch.nn.functional.conv2d(image, weight))

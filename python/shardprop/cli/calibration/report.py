@@ -38,6 +38,10 @@ def _print(found: Calibration, names: tuple[str, ...] | None) -> None:
         "launch included.",
         markup=False,
     )
+    compute = found.topology.compute
+    assert compute is not None  # it is measured
+    rates = ", ".join(f"{name} {rate:g}" for name, rate in compute.peak_tflops.items())
+    console.print(f"Products of matrices, TFLOP/s: {rates}", markup=False)
 
 
 def _cells(one: Fitted, names: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -13,13 +13,20 @@ from ... import _torch
 from ..._torch import DeviceMesh
 from ...errors import ShardpropError
 from ..cost_model import COLLECTIVES
-from ..topology import Group, Link, Measured, Memory, PerCollective, Topology
+from ..topology import Compute, Group, Link, Measured, Memory, PerCollective, Topology
 from ..topology.groups import groups_of
 from .fit import Fit, Point, fit_line
 from .result import Calibration, Fitted
 from .settings import Settings
 from .timing import medians_us
-from .workloads import MeasuredGroup, Workload, copy_workload, workload
+from .workloads import (
+    PRODUCT_DTYPES,
+    MeasuredGroup,
+    Workload,
+    copy_workload,
+    product_workload,
+    workload,
+)
 
 __all__ = ["calibrate"]
 
@@ -50,13 +57,15 @@ def calibrate(
     each = [*itertools.product(_groups(mesh), COLLECTIVES)]
     calls = [[copy_workload(mesh.device_type, size) for size in settings.sizes]]
     calls += [[workload(name, group, size) for size in settings.sizes] for group, name in each]
+    products = _products(mesh.device_type)
+    calls.append([*products.values()])
     times = iter(medians_us(mesh, [*itertools.chain(*calls)], settings, begin))
-    measured = [[(call, next(times)) for call in of_one] for of_one in calls]
-    copy = _fit(measured[0])
+    copies, *collectives, multiplied = [[(call, next(times)) for call in one] for one in calls]
+    copy = _fit(copies)
     fitted = [Fitted("copy", (), 1, copy)]
-    for (group, name), points in zip(each, measured[1:], strict=True):
+    for (group, name), points in zip(each, collectives, strict=True):
         fitted.append(Fitted(name, group.mesh_dims, group.ranks, _fit(points, copy)))
-    return Calibration(_topology(mesh, fitted), tuple(fitted))
+    return Calibration(_topology(mesh, fitted, _compute([*products], multiplied)), tuple(fitted))
 
 
 def _groups(mesh: DeviceMesh) -> list[MeasuredGroup]:
@@ -96,7 +105,29 @@ def _fit(measured: Sequence[tuple[Workload, float]], copy: Fit | None = None) ->
     return fit_line(points)
 
 
-def _topology(mesh: DeviceMesh, fitted: list[Fitted]) -> Topology:
+def _products(device: str) -> dict[torch.dtype, Workload]:
+    """The products that a device has; the devices of a mesh are alike."""
+    found = {}
+    for dtype in PRODUCT_DTYPES:
+        try:
+            found[dtype] = product_workload(device, dtype)
+        except RuntimeError:
+            if dtype is torch.float32:
+                raise
+    return found
+
+
+def _compute(dtypes: Sequence[torch.dtype], measured: Sequence[tuple[Workload, float]]) -> Compute:
+    """The rates of products; what is measured is what is reached."""
+    return Compute(
+        {
+            str(dtype).removeprefix("torch."): _rounded(1e-6 * product.flops / us)
+            for dtype, (product, us) in zip(dtypes, measured, strict=True)
+        }
+    )
+
+
+def _topology(mesh: DeviceMesh, fitted: list[Fitted], compute: Compute) -> Topology:
     copy, *collectives = fitted
     names = mesh.mesh_dim_names
     groups = []
@@ -119,6 +150,7 @@ def _topology(mesh: DeviceMesh, fitted: list[Fitted]) -> Topology:
             f"shardprop calibrate, torch {torch.__version__}, {backend}, mesh {shape}, "
             f"{platform.machine()} {platform.system()}",
         ),
+        compute=compute,
     )
 
 

@@ -12,9 +12,21 @@ from torch import Tensor
 from ... import _torch
 from ..._torch import DeviceMesh
 
-__all__ = ["MeasuredGroup", "Workload", "copy_workload", "workload"]
+__all__ = [
+    "PRODUCT_DTYPES",
+    "MeasuredGroup",
+    "Workload",
+    "copy_workload",
+    "product_workload",
+    "workload",
+]
 
 _ITEM_BYTES = 4  # float32
+
+# Of the matrices whose products are measured, where the device has them; float32 it has to have.
+PRODUCT_DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+# Their rows and columns: enough to fill the device. Of types that are slow there fewer would do.
+_CPU_ROWS, _ROWS, _ROWS_OF_DOUBLES = 256, 4096, 1024
 
 
 @dataclass(frozen=True)
@@ -51,18 +63,33 @@ class Workload:
         wire_bytes: That a rank sends.
         kernels: Local kernels that come with the call.
         traffic: Bytes that they read and write.
+        flops: Operations of a product of matrices.
     """
 
     run: Callable[[], object]
     wire_bytes: int
     kernels: int = 0
     traffic: int = 0
+    flops: int = 0
 
 
 def copy_workload(device: str, size: int) -> Workload:
     """A local copy of `size` bytes."""
     source = _ones(device, _items(size, 1))
     return Workload(source.clone, 0, kernels=1, traffic=2 * source.nbytes)
+
+
+def product_workload(device: str, dtype: torch.dtype) -> Workload:
+    """A product of two square matrices of random numbers: a GPU is faster with equal ones.
+
+    Raises:
+        RuntimeError: the device has no such type, or no product of it.
+    """
+    rows = _ROWS_OF_DOUBLES if dtype is torch.float64 else _ROWS
+    rows = _CPU_ROWS if device == "cpu" else rows
+    matrix = torch.randn(rows, rows, device=device).to(dtype)
+    torch.mm(matrix[:1], matrix)
+    return Workload(lambda: matrix @ matrix, 0, kernels=1, flops=2 * rows**3)
 
 
 def workload(collective: str, group: MeasuredGroup, size: int) -> Workload:

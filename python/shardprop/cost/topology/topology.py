@@ -87,9 +87,9 @@ class Topology:
         are cut from it or flattened in it; those for dims that this mesh lacks are passed over.
 
         Raises:
-            ShardpropError: an entry of `groups` names mesh dims that neither the mesh nor its root
-                has, or a group that is not among `flattened`, or one that another entry has named;
-                or nothing is known of a mesh dim.
+            ShardpropError: the mesh has several ranks, and an entry of `groups` names mesh dims
+                that neither it nor its root has, or a group that is not among `flattened`, or one
+                that another entry has named; or nothing is known of a mesh dim.
         """
         wanted = groups_of(mesh, flattened)
         lineage = Lineage(mesh)

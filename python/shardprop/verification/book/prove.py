@@ -93,9 +93,11 @@ def with_other_numbers(calls: Iterable[Call]) -> Iterator[Call]:
 
 
 def with_other_sizes(calls: Iterable[Call]) -> Iterator[Call]:
-    """The calls; and the first with each choice of operands and flags also with a size doubled: of
-    tensors wherever they have it, and of tensors and of arguments that are this number. (Of many an
-    op torch has samples of one size alone.)"""
+    """The calls; and the first few with each choice of operands and flags also with a size doubled.
+
+    That is doubled in tensors wherever they have it, and in tensors and in arguments that are this
+    number. (Of many an op torch has samples of one size alone.)
+    """
     met: Counter[Hashable] = Counter()
     for call in calls:
         yield call

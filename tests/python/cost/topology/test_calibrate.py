@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from shardprop.cli import app
 from shardprop.cost.calibration import Settings, calibrate
 from shardprop.cost.calibration.settings import parse_sizes
+from shardprop.cost.calibration.workloads import PRODUCT_DTYPES
 from shardprop.cost.cost_model import COLLECTIVES
 from shardprop.cost.topology import Topology, load_topology
 from shardprop.errors import ShardpropError
@@ -105,6 +106,9 @@ def test_the_file_is_a_topology_of_the_mesh(
     assert isinstance(topology, Topology)
     assert topology.to_json() == values["topology"]
     assert topology.all_to_all_gathers
+    assert topology.compute is not None
+    assert [*topology.compute.peak_tflops] == ["float64", "float32", "bfloat16", "float16"]
+    assert all(rate > 0 for rate in topology.compute.peak_tflops.values())
     model = topology.on(mesh_of(2, 2), [(0, 1)])
     for group in model.groups:
         fits = [one for one in values["fitted"] if tuple(one["mesh_dims"]) == group.mesh_dims]
@@ -121,6 +125,7 @@ def test_text_has_a_row_for_each_with_its_error(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     rows = [line.split() for line in done.stdout.splitlines() if "%" in line]
     assert [row[:2] for row in rows] == [["local", "copy"], *(["tp", c] for c in COLLECTIVES)]
+    assert "Products of matrices, TFLOP/s: float64 " in done.stdout
     assert f"Written to {file}" in done.stderr
     topology = load_topology(file)
     assert isinstance(topology, Topology)
@@ -138,8 +143,8 @@ def test_a_program_calibrates_its_own_mesh_alike_on_every_rank() -> None:
     done = python(*TORCHRUN, "4", str(Path(__file__).with_name("calibrating.py")))
     assert done.returncode == 0, done.stderr[-4000:]
     assert json.loads(done.stdout) == {
-        # Two sizes of a copy, and of each collective over each group.
-        "taking turns": [2 * (1 + 3 * len(COLLECTIVES))],
+        # Two sizes of a copy, and of each collective over each group; and products of matrices.
+        "taking turns": [2 * (1 + 3 * len(COLLECTIVES)) + len(PRODUCT_DTYPES)],
         "equal": True,
         "entries": [["dp"], ["tp"], ["dp", "tp"]],
         "groups": [[0], [2], [0, 2]],
