@@ -21,9 +21,8 @@ enum class Kind : std::uint8_t {
 
 struct Placement {
   Kind kind = Kind::kReplicate;
-  std::uint8_t dim = 0;  // tensor dim of a shard, strided shard or placeholder
-  std::uint16_t identity =
-      0;                    // not 0: an object of another class, by what it equals
+  std::uint8_t dim = 0;        // tensor dim of a shard, strided shard or placeholder
+  std::uint16_t identity = 0;  // not 0: an object of another class, by what it equals
   std::uint32_t value = 0;  // split factor; or reduce op and, above 16 bits, the Partial subclass
 
   friend bool operator==(const Placement& a, const Placement& b) { return a.bits() == b.bits(); }
@@ -92,7 +91,8 @@ inline constexpr std::array<const char*, kFirstUnknownOp> kReduceOpNames = {
   return (op_a == kSum && op_b == kAvg) || (op_a == kAvg && op_b == kSum);
 }
 
-// May two partials be reduced in any order, and at once? Those of a subclass only if they are equal.
+// May two partials be reduced in any order, and at once? Those of a subclass only if they are
+// equal.
 [[nodiscard]] inline bool commute(Placement a, Placement b) {
   return a == b || (a.partial_class() == kPlainClass && may_mix(a.value, b.value));
 }
