@@ -61,9 +61,8 @@ std::uint64_t pattern_of(const PlanSpace& space, RelaxedState start, bool backwa
 
 std::shared_ptr<const BoundTable> table_of(const PlanSpace& space, RelaxedState start,
                                            bool backward, const BringsInAt& brings,
-                                           BoundCache* cache) {
-  const BoundCache::Key key{Relaxation::bytes_of(space.info()),
-                            pattern_of(space, start, backward, brings)};
+                                           std::uint64_t pattern, BoundCache* cache) {
+  const BoundCache::Key key{Relaxation::bytes_of(space.info()), pattern};
   std::shared_ptr<const BoundTable> table = cache == nullptr ? nullptr : cache->find(key);
   if (table != nullptr) return table;
   Relaxation world(space, brings);
@@ -106,7 +105,7 @@ PlanBound::PlanBound(const PlanSpace& space, State target, BoundCache* cache)
   }
   const RelaxedState start = simplified(space, target, target, target_view_);
   pattern_ = pattern_of(space, start, true, brings);
-  table_ = table_of(space, start, true, brings, cache);
+  table_ = table_of(space, start, true, brings, pattern_, cache);
 }
 
 std::size_t PlanBound::moves() const {
@@ -126,7 +125,7 @@ SourceBound::SourceBound(const PlanSpace& space, State source, BoundCache* cache
     for (const std::uint8_t code : space.wanted(a)) brings[a] |= brings_in(space.placement(code));
   }
   const RelaxedState start = simplified(space, source, source, source_view_);
-  table_ = table_of(space, start, false, brings, cache);
+  table_ = table_of(space, start, false, brings, pattern_of(space, start, false, brings), cache);
 }
 
 Price SourceBound::of(State state) const {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "check.h"
 #include "optimal/exact_plan.h"
@@ -61,88 +62,83 @@ CostModel model_for(const Problem& problem, std::mt19937_64& random) {
   return testing::random_model(random, sizes, 50);
 }
 
+// Calls `visit(problem, model)` for random problems in which unmoved operands have no precedence.
+void on_random_problems(int seed, int count, const auto& visit) {
+  testing::RandomProblem problems(seed);
+  std::mt19937_64 random(seed + 1);
+  for (int i = 0; i < count; ++i) {
+    Problem problem = problems.next();
+    problem.prefers_no_redistribute = false;
+    problem.op_hashes = testing::kOpHashes;  // torch's choice may be asked for
+    if (has_mixed_partials(problem)) continue;
+    visit(problem, model_for(problem, random));
+  }
+}
+
+// None where nothing that is known can be reached.
+std::optional<ExactDecision> decided(const Problem& problem, const ExactTerms& terms) {
+  try {
+    return decide_exactly(problem, terms);
+  } catch (const SearchTooLong&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 TEST(the_exact_search_finds_the_least_total_of_all_strategies) {
-  testing::RandomProblem problems(3);
-  std::mt19937_64 random(4);
   int moved = 0;
-  for (int i = 0; i < 200; ++i) {
-    Problem problem = problems.next();
-    problem.prefers_no_redistribute = false;
-    if (has_mixed_partials(problem)) continue;
-    const CostModel model = model_for(problem, random);
+  on_random_problems(3, 200, [&](const Problem& problem, const CostModel& model) {
     const Best best = enumerate_all(problem, model);
     const ExactDecision exact = decide_exactly(problem, {model});
     const bool found = exact.decision.verdict == Verdict::kFound;
     CHECK_EQ(found, best.price < kNoPrice);
-    if (!found) continue;
+    if (!found) return;
     CHECK_EQ(price_of_rows(problem, model, exact.decision.rows), best.price);
     CHECK_EQ(exact.decision.rows, best.rows);
     moved += best.price > 0;
-  }
+  });
   CHECK(moved > 40);
 }
 
 TEST(where_the_proof_is_given_up_the_gap_holds_and_torchs_choice_is_no_cheaper) {
-  testing::RandomProblem problems(7);
-  std::mt19937_64 random(8);
   int unproved = 0, dearer = 0;
-  for (int i = 0; i < 300; ++i) {
-    Problem problem = problems.next();
-    problem.prefers_no_redistribute = false;
-    problem.op_hashes = testing::kOpHashes;  // torch's choice is among what is taken
-    if (has_mixed_partials(problem)) continue;
-    const CostModel model = model_for(problem, random);
+  on_random_problems(7, 300, [&](const Problem& problem, const CostModel& model) {
     ExactTerms terms{model};
     terms.most_moves = 0;
-    ExactDecision exact;
-    try {
-      exact = decide_exactly(problem, terms);
-    } catch (const SearchTooLong&) {
-      continue;  // nothing that is known can be reached
-    }
-    if (exact.decision.verdict != Verdict::kFound) continue;
+    const std::optional<ExactDecision> exact = decided(problem, terms);
+    if (!exact || exact->decision.verdict != Verdict::kFound) return;
     const double least = microseconds(enumerate_all(problem, model).price);
-    const double found = microseconds(price_of_rows(problem, model, exact.decision.rows));
-    CHECK(std::abs(found - exact.decision.cost) <= 1e-9 * found);
-    CHECK(found - exact.gap <= least + 1e-9 * found);
+    const double found = microseconds(price_of_rows(problem, model, exact->decision.rows));
+    CHECK(std::abs(found - exact->decision.cost) <= 1e-9 * found);
+    CHECK(found - exact->gap <= least + 1e-9 * found);
     const Decision torchs = decide(problem);
     if (torchs.verdict == Verdict::kFound) {
       CHECK(found <= microseconds(price_of_rows(problem, model, torchs.rows)));
     }
-    unproved += exact.gap > 0.0;
+    unproved += exact->gap > 0.0;
     dearer += found > least;
-  }
+  });
   CHECK(unproved > 40);
   CHECK(dearer > 5);
 }
 
 TEST(where_it_is_given_up_does_not_depend_on_what_was_asked_before) {
-  testing::RandomProblem problems(9);
-  std::mt19937_64 random(10);
   int unproved = 0;
-  for (int i = 0; i < 300; ++i) {
-    Problem problem = problems.next();
-    problem.prefers_no_redistribute = false;
-    problem.op_hashes = testing::kOpHashes;  // torch's choice is among what is taken
-    if (has_mixed_partials(problem)) continue;
-    const CostModel model = model_for(problem, random);
+  on_random_problems(9, 300, [&](const Problem& problem, const CostModel& model) {
     BoundCache cache;
     ExactTerms terms{model};
     terms.cache = &cache;
     terms.most_moves = 600;
-    try {
-      const ExactDecision cold = decide_exactly(problem, terms);
-      const ExactDecision warm = decide_exactly(problem, terms);
-      CHECK_EQ(cold.moves, warm.moves);
-      CHECK_EQ(cold.gap, warm.gap);
-      CHECK(cold.decision.rows == warm.decision.rows);
-      unproved += cold.gap > 0.0;
-    } catch (const SearchTooLong&) {
-      continue;
-    }
-  }
+    const std::optional<ExactDecision> cold = decided(problem, terms);
+    const std::optional<ExactDecision> warm = decided(problem, terms);
+    CHECK_EQ(cold.has_value(), warm.has_value());
+    if (!cold || !warm) return;
+    CHECK_EQ(cold->moves, warm->moves);
+    CHECK_EQ(cold->gap, warm->gap);
+    CHECK_EQ(cold->decision.rows, warm->decision.rows);
+    unproved += cold->gap > 0.0;
+  });
   CHECK(unproved > 5);
 }
 
