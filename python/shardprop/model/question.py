@@ -86,7 +86,7 @@ class Choice(NamedTuple):
         pinned: Operands (by index) that may live on another mesh (``different_mesh_args``).
         is_sequence: The outputs are a sequence even if there is only one.
         strided_is_order: What strided shards of the answer stand for where no operand has any.
-        output_cost: Microseconds that the outputs will cost later, as far as they were weighed.
+        output_cost: Microseconds that the outputs will cost later; None where they did not count.
         gap: Microseconds by which another choice may be cheaper under the policy; 0: none is.
         minds_order: An operand moves also if nothing but its shard order is not the default one.
     """
@@ -100,7 +100,7 @@ class Choice(NamedTuple):
     pinned: tuple[int, ...]
     is_sequence: bool = False
     strided_is_order: bool = True
-    output_cost: float = 0.0
+    output_cost: float | None = None
     gap: float = 0.0
     minds_order: bool = False
 

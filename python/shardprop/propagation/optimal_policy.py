@@ -18,13 +18,7 @@ from ..rules.rule import RowsRule
 from ..support.stats import Recorder
 from .carrying import decides_for_thread, install_carrier, install_prices
 from .core_call import Prepared, prepare
-from .output_prices import (
-    KnownConsumers,
-    LaterPrice,
-    NotReached,
-    OutputPrices,
-    choose_cheapest,
-)
+from .output_prices import NotReached, OutputPrices, choose_cheapest
 from .policy import Chosen, TorchPolicy
 
 __all__ = ["OptimalPolicy"]
@@ -38,6 +32,14 @@ class OptimalPolicy:
 
     What the core does not handle under this policy goes to `otherwise`, counted by reason; where
     the policy is strict it is an error.
+
+    Args:
+        planner: Prices plans.
+        otherwise: Decides what the core does not handle.
+        recorder: Counts.
+        strict: Is nothing left to `otherwise`?
+        completes: Are rules read with the rows that the rule book adds?
+        later: What outputs cost at their consumers, as far as these are known; None: they are not.
     """
 
     name = "optimal"
@@ -51,30 +53,20 @@ class OptimalPolicy:
         recorder: Recorder,
         strict: bool,
         completes: bool,
-        consumers: KnownConsumers | None = None,
-        horizon: int = 0,
+        later: OutputPrices | None = None,
     ) -> None:
         self.planner = planner
         self._otherwise = otherwise
         self._recorder = recorder
         self._strict = strict
         self.completes = completes
-        self._consumers = consumers
-        self._horizon = horizon
+        self._later = later
 
     @property
     def settings(self) -> tuple[object, ...]:
         """What decisions depend on; equal where these are the same."""
-        seen = None if self._consumers is None else id(self._consumers)
-        return *self.planner.settings, self.completes, seen, self._horizon
-
-    @functools.cached_property
-    def _later(self) -> OutputPrices | None:
-        """What outputs cost at their consumers, as far as those are known."""
-        if self._consumers is None or self._horizon == 0:
-            return None
-        rules = "complete" if self.completes else "torch"
-        return self._consumers.ahead(self.planner, rules, self._horizon)
+        later = None if self._later is None else self._later.settings
+        return *self.planner.settings, self.completes, later
 
     @functools.cached_property
     def executor(self) -> Executor:
@@ -89,8 +81,7 @@ class OptimalPolicy:
             *(self.planner, self._otherwise, self._recorder),
             strict=True,
             completes=self.completes,
-            consumers=self._consumers,
-            horizon=self._horizon,
+            later=self._later,
         )
 
     def choose(self, question: Question, rule: RowsRule) -> Choice:
@@ -143,7 +134,8 @@ class OptimalPolicy:
         """
         try:
             prepared = self.prepare(question, rule)
-            later = self._prices_later(question) if consumers is None else None
+            ahead = self._later if consumers is None else None
+            later = None if ahead is None else ahead.of(question)
             choice = choose_cheapest(
                 self.planner, question, prepared, consumers, output_weight, later
             )
@@ -160,11 +152,6 @@ class OptimalPolicy:
             if self._strict:
                 raise ShardpropError(_no_answer(question.op, reason)) from None
         return reason
-
-    def _prices_later(self, question: Question) -> list[LaterPrice] | None:
-        if self._later is None:
-            return None
-        return self._later.of(question)
 
     def cost(self, src: DTensorSpec, dst: DTensorSpec) -> float:
         """Microseconds of the cheapest plan; ``inf`` where there is none.
@@ -240,7 +227,6 @@ class OptimalPolicy:
         """Forget plans and decisions."""
         self.planner.clear()
         self._otherwise.clear()
-        self.__dict__.pop("_later", None)
 
 
 def _no_answer(what: object, reason: object) -> str:

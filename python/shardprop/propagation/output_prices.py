@@ -25,15 +25,22 @@ __all__ = [
     "priced_outputs",
 ]
 
-# Microseconds that a layout of one output costs later, given all placements of the strategy.
-LaterPrice = Callable[[Placements, Sequence[Placements]], float]
+# Microseconds that a layout of one output costs later, given all placements of the strategy; those
+# of an output without a spec are None.
+LaterPrice = Callable[[Placements | None, Sequence[Placements | None]], float]
 # Shape, bytes of an element, and what comes later: what its consumer wants, what its layouts cost
 # there, or None for the nearest layout without a partial.
 PricedOutput = tuple[Sequence[int], int, DTensorSpec | LaterPrice | None]
 
 
 class OutputPrices(Protocol):
-    """Knows what outputs cost later."""
+    """Knows what outputs cost later.
+
+    Attributes:
+        settings: What that depends on beside a planner's; equal where it is the same.
+    """
+
+    settings: tuple[object, ...]
 
     def of(self, question: Question) -> list[LaterPrice] | None:
         """What the layouts of each output cost later; None where nothing is known of any."""
@@ -94,7 +101,9 @@ def choose_cheapest(
         return choose_cheapest(planner, question, prepared, consumers, output_weight)
     if found[0] == _core.Verdict.UNREACHABLE:
         raise NotReached("no plan reaches any strategy")
-    return chosen(prepared, *found)._replace(output_cost=output_cost, gap=gap, minds_order=True)
+    return chosen(prepared, *found)._replace(
+        output_cost=None if priced is None else output_cost, gap=gap, minds_order=True
+    )
 
 
 def priced_outputs(

@@ -76,9 +76,10 @@ def make_policy(
                 f"horizon: Expected a count of ops from 0 to {_FARTHEST}, got {horizon!r}."
             )
         planner = exact_planner(**settings)
-        return OptimalPolicy(
-            planner, as_torch[True], recorder, strict, completes, consumers, horizon
-        )
+        later = None
+        if consumers is not None and horizon:
+            later = consumers.ahead(planner, "complete" if completes else "torch", horizon)
+        return OptimalPolicy(planner, as_torch[True], recorder, strict, completes, later)
     raise ShardpropError(f"Expected policy 'torch' or 'optimal', got {name!r}.")
 
 

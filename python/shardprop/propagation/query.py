@@ -235,7 +235,7 @@ def _made(
         *placed,
         nodes=sum(choice.nodes for choice in choices),
         sharding=sharding,
-        output_cost=sum(choice.output_cost for choice in choices),
+        output_cost=sum(choice.output_cost or 0.0 for choice in choices),
         gap=sum(choice.gap for choice in choices),
         route=found,
     )

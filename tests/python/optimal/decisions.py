@@ -140,7 +140,8 @@ def choice_fault(decision: Decision) -> str | None:
     )
     if ours is None or best is None:
         return None if ours is None and best is None else f"chosen {ours}, expected {best}"
-    cost = sum(round(1e6 * cost) for cost in ours.operand_costs) + round(1e6 * ours.output_cost)
+    costs = (*ours.operand_costs, ours.output_cost or 0.0)
+    cost = sum(round(1e6 * cost) for cost in costs)
     if cost != best.cost_ps:
         return f"chosen {ours} of {cost} ps, expected {best}"
     strategy = (*ours.outputs, *ours.operands)

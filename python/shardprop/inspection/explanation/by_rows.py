@@ -11,7 +11,6 @@ from ... import _core
 from ..._torch import DTensorSpec, Placement
 from ...model.question import Choice, NoStrategyError
 from ...propagation.core_call import Prepared
-from ...propagation.output_prices import priced_outputs
 from ...propagation.policy import Chosen
 from ...redistribution.optimal_planner import ExactPlanner
 from ...rules.rule import RowsRule
@@ -96,11 +95,10 @@ def _with_winner(
         notes.append(
             f"Not proved to be the cheapest: another may be cheaper by up to {us_text(choice.gap)}."
         )
-    weighs = planner is not None and _weighs_outputs(asked, planner, prepared)
-    if weighs:
+    if choice.output_cost is not None:
         notes.append(
-            "What it costs to reduce outputs was weighed, too (output_weight); the prices of the "
-            "candidates leave it out."
+            "What outputs cost later was weighed, too (output_weight, consumers); the prices of "
+            "the candidates leave it out."
         )
     field = Field(
         candidates,
@@ -109,7 +107,7 @@ def _with_winner(
         operands=asked.operands[: asked.question.positional],
         dim_names=dim_names(prepared.mesh),
         prefers_still=not asked.question.is_element,
-        outputs_us=choice.output_cost if weighs else None,
+        outputs_us=choice.output_cost,
     )
     if candidates:
         reason, why = reason_for(field)
@@ -124,13 +122,6 @@ def _with_winner(
         why=why,
         notes=(*notes, *_unpriced(asked, choice)),
         error=None,
-    )
-
-
-def _weighs_outputs(asked: ExplainedQuestion, planner: ExactPlanner, prepared: Prepared) -> bool:
-    """Did outputs count in the decision?"""
-    return bool(planner.output_weight) and (
-        priced_outputs(asked.question, prepared, None) is not None
     )
 
 

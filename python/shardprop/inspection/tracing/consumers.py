@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+
+import torch
 
 from ... import _torch
 from ..._torch import DTensor, DTensorSpec, OpOverload, TorchDispatchMode
@@ -30,7 +31,7 @@ def watch_consumers() -> Iterator[Consumers]:
     redistributions = _Redistributions(watch)
     begin(redistributions, None)
     try:
-        with watch, _wishes_seen(watch):
+        with watch, _torch.watched_methods(watch.wished, ("redistribute", "to_local")):
             yield seen
     finally:
         end(redistributions)
@@ -88,30 +89,14 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if known is not None:
             self._seen.used(known[1], known[2], use)
 
-    def stays(self, spec: DTensorSpec) -> None:
-        """The program wants something as it is; who takes it then takes it from there."""
+    def wished(self, tensor: DTensor, made: DTensor | torch.Tensor) -> None:
+        """The program wants a tensor as it is: it redistributed it to where it was, or took the
+        local tensor. Who takes it then takes it from there."""
+        spec = _torch.spec_of(tensor)
+        if isinstance(made, DTensor) and _torch.spec_of(made).placements != spec.placements:
+            return
         self.uses(spec, Use(None, (spec,), {}, (0,)))
         self._made.pop(id(spec), None)
-
-
-@contextmanager
-def _wishes_seen(watch: _Watch) -> Iterator[None]:
-    """`DTensor.redistribute` of what is so already moves nothing, and is a wish all the same."""
-    redistribute = DTensor.redistribute
-
-    @functools.wraps(redistribute)
-    def watched(tensor: DTensor, *args: Any, **kwargs: Any) -> DTensor:
-        made = redistribute(tensor, *args, **kwargs)
-        before = _torch.spec_of(tensor)
-        if _torch.spec_of(made).placements == before.placements:
-            watch.stays(before)
-        return made
-
-    DTensor.redistribute = watched  # type: ignore[assignment, method-assign]
-    try:
-        yield
-    finally:
-        DTensor.redistribute = redistribute  # type: ignore[method-assign]
 
 
 class _Redistributions(Recording):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import _torch
-from ..._torch import DeviceMesh, DTensorSpec
+from ..._torch import DeviceMesh, DTensorSpec, Replicate
 from ...cost.compute import ComputeCost
 from ...cost.topology import CostSource
 from ...errors import ShardpropError
@@ -48,16 +48,16 @@ class Computing:
             return 0.0
 
     def of_question(
-        self, question: Question, mesh: DeviceMesh, strategy: Sequence[Placements]
+        self, question: Question, mesh: DeviceMesh, strategy: Sequence[Placements | None]
     ) -> float:
-        """Microseconds of the op that is asked about, under one strategy: placements of outputs,
-        then of operands."""
+        """Microseconds of the op that is asked about, under one strategy: placements of outputs
+        (None of one without a spec), then of operands."""
         metas = metas_of(question.meta)
         tensors = [*metas, *(spec.tensor_meta for spec in question.operands)]
         if self._cost is None or len(tensors) != len(strategy):
             return 0.0
         shapes = [
-            largest_shards(meta.shape, mesh.shape, [placements])
+            largest_shards(meta.shape, mesh.shape, [placements or (Replicate(),) * mesh.ndim])
             for meta, placements in zip(tensors, strategy, strict=True)
             if meta is not None
         ]

@@ -28,8 +28,8 @@ class UseStrategies(NamedTuple):
         call: The consumer.
         prices: Microseconds to bring its operands there and to compute [strategies, `layouts` of
             the output].
-        outputs: Its own outputs that are there: which one, its metadata, and its layout in each
-            strategy.
+        outputs: Its own outputs that have placements: which one, its metadata, and its layout in
+            each strategy.
     """
 
     call: Hashable
@@ -89,6 +89,6 @@ def strategies_of_use(
         for output, (meta, numbers) in enumerate(
             zip(found.output_metas, found.outputs.T.tolist(), strict=True)
         )
-        if meta is not None
+        if meta is not None and min(numbers) >= 0
     ]
     return UseStrategies(call, total, outputs)

@@ -17,18 +17,22 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from ... import _core
 from ..._torch import DeviceMesh, Replicate, TensorMeta, is_partial
 from ...model.placements import Placements
 from ...model.question import Question, metas_of
 from ...propagation.output_prices import LaterPrice
 from ...redistribution.optimal_planner import ExactPlanner
+from ...support.cache import BoundedMap
 from .computing import Computing
 from .consumers import Consumers, Use, call_key
 from .layouts import Prices, layouts, too_many, values_at
 from .uses import UseStrategies, strategies_of_use
 
 __all__ = ["Ahead"]
+
+# Of a model of a thousand ops, eight ops ahead; a value takes a few hundred bytes.
+_VALUES_HELD = 1 << 16
+_USES_HELD = 1 << 13
 
 
 class Ahead:
@@ -39,6 +43,9 @@ class Ahead:
         planner: Prices what is moved.
         rules: As `strategies` takes it.
         horizon: How many ops ahead is looked, 1 and more.
+
+    Attributes:
+        settings: See `OutputPrices`.
     """
 
     def __init__(
@@ -49,9 +56,13 @@ class Ahead:
         self._computing = Computing(planner.topology)
         self._rules = rules
         self._horizon = horizon
-        self._models: dict[int, _core.CostModel] = {}
-        self._values: dict[tuple[Hashable, int, int], Prices] = {}
-        self._strategies: dict[int, UseStrategies | None] = {}
+        self.settings: tuple[object, ...] = (id(consumers), horizon)
+        # By the cost model, which a mesh changes with its groups. A use is held beside what is
+        # known of it, so that its number stays its own.
+        self._values: BoundedMap[Prices] = BoundedMap("prices of outputs", _VALUES_HELD)
+        self._strategies: BoundedMap[tuple[Use, UseStrategies | None]] = BoundedMap(
+            "strategies of consumers", _USES_HELD
+        )
 
     def of(self, question: Question) -> list[LaterPrice] | None:
         """What the layouts of each output cost later; None where nothing is known of any."""
@@ -64,13 +75,17 @@ class Ahead:
         mesh = question.mesh or question.operands[0].mesh
         if any(too_many(mesh.ndim, len(meta.shape)) for meta in metas):
             return None
-        self._forget_other_prices(mesh)
 
         def price(
-            output: int, meta: TensorMeta, placements: Placements, strategy: Sequence[Placements]
+            output: int,
+            meta: TensorMeta,
+            placements: Placements | None,
+            strategy: Sequence[Placements | None],
         ) -> float:
-            values = self._of_output(call, output, meta, mesh, self._horizon)
-            later = float(values_at(values, mesh, meta, [placements])[0])
+            later = 0.0  # of an output that has no placements
+            if placements is not None:
+                values = self._of_output(call, output, meta, mesh, self._horizon)
+                later = float(values_at(values, mesh, meta, [placements])[0])
             # What the op itself computes counts once, with its first output.
             return (
                 later if output else later + self._computing.of_question(question, mesh, strategy)
@@ -78,21 +93,11 @@ class Ahead:
 
         return [functools.partial(price, output, meta) for output, meta in enumerate(metas)]
 
-    def _forget_other_prices(self, mesh: DeviceMesh) -> None:
-        """Forget what was found out before the mesh got other groups, or merging was switched."""
-        model = self._planner.models.of(mesh)
-        if self._models.get(id(mesh)) is model:
-            return
-        if id(mesh) in self._models:
-            self._values.clear()
-            self._strategies.clear()
-        self._models[id(mesh)] = model
-
     def _of_output(
         self, call: Hashable, output: int, meta: TensorMeta, mesh: DeviceMesh, horizon: int
     ) -> Prices:
         """What each of `layouts` of an output costs later."""
-        key = call, output, horizon
+        key = self._planner.models.of(mesh), call, output, horizon
         known = self._values.get(key)
         if known is None:
             known = np.zeros(len(layouts(mesh.ndim, len(meta.shape))))
@@ -100,7 +105,7 @@ class Ahead:
                 known = known + share * self._of_use(use, meta, mesh, horizon)
             if not np.isfinite(known).any():  # what ran did run: the core cannot tell how
                 known = np.zeros(len(known))
-            self._values[key] = known
+            self._values.put(key, known)
         return known
 
     def _of_use(self, use: Use, meta: TensorMeta, mesh: DeviceMesh, horizon: int) -> Prices:
@@ -132,9 +137,10 @@ class Ahead:
         return np.array(prices)
 
     def _strategies_of(self, use: Use, mesh: DeviceMesh) -> UseStrategies | None:
-        key = id(use)  # which `consumers` holds
-        if key not in self._strategies:
-            self._strategies[key] = strategies_of_use(
-                use, mesh, self._planner, self._computing, self._rules
-            )
-        return self._strategies[key]
+        key = self._planner.models.of(mesh), id(use)
+        known = self._strategies.get(key)
+        if known is None:
+            found = strategies_of_use(use, mesh, self._planner, self._computing, self._rules)
+            known = use, found
+            self._strategies.put(key, known)
+        return known[1]

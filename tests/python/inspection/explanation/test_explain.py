@@ -16,6 +16,7 @@ from torch.distributed.tensor.experimental import register_sharding
 
 import shardprop
 from shardprop.inspection.explanation import DecisionExplanation, Explanation, explain_schema
+from shardprop.planning.look_ahead.consumers import Consumers, Use, call_key
 from shardprop.rules.torch_registry import op_schema
 
 from ... import symbolic
@@ -293,17 +294,18 @@ def test_a_memory_limit_that_nothing_keeps_to_is_an_error() -> None:
     assert found.error is not None and "memory_limit" in found.error
 
 
+@pytest.mark.parametrize("weighed_by", ["output_weight", "consumers"])
 @pytest.mark.parametrize("of_x", [R, S(1)])
 def test_where_outputs_are_weighed_the_operands_alone_are_not_said_to_decide(
-    of_x: Placement,
+    of_x: Placement, weighed_by: str
 ) -> None:
     mesh = named_mesh(tp=4)
     x, w = spec_of(mesh, (4096, 1024), (of_x,)), spec_of(mesh, (1024, 2048), (S(0),))
-    settings: dict[str, Any] = {
-        "policy": "optimal",
-        "topology": "h100-nvlink",
-        "output_weight": 1.0,
-    }
+    seen, call = Consumers(), call_key(aten.mm.default, (x, w), {})
+    seen.ran(call)
+    seen.used(call, 0, Use(None, (spec_of(mesh, (4096, 2048), (R,)),), {}, (0,)))
+    weighing = {"output_weight": 1.0} if weighed_by == "output_weight" else {"consumers": seen}
+    settings: dict[str, Any] = {"policy": "optimal", "topology": "h100-nvlink", **weighing}
     with shardprop.enabled(**settings):
         found = explained(aten.mm.default, x, w)
         decision = shardprop.propagate(aten.mm.default, x, w)
@@ -311,9 +313,9 @@ def test_where_outputs_are_weighed_the_operands_alone_are_not_said_to_decide(
     assert winner.operands == decision.operands
     assert winner.us > second.us, "it wins by what its outputs do not cost"
     assert found.reason == "least cost"
-    weighed = f"{decision.output_cost:.1f} us by the weight of its outputs"
+    weighed = f"{decision.output_cost:.1f} us by what its outputs cost later"
     assert weighed in found.why and "runner-up" not in found.why
-    assert any("output_weight" in note for note in found.notes)
+    assert any(weighed_by in note for note in found.notes)
 
 
 def test_strategies_of_equal_cost_are_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:

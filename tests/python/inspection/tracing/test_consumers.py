@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor
 
 import shardprop
+from shardprop import _torch
 from shardprop.planning.look_ahead.consumers import Use, call_key
 
 from ...narrow import sharded
@@ -17,6 +20,7 @@ from .models import dtensor
 
 MeshOf = Callable[..., DeviceMesh]
 aten = torch.ops.aten
+TORCHS = _torch.torchs_methods["redistribute"]
 
 
 def uses(seen: shardprop.Consumers, op: object, *args: object) -> list[tuple[Use, float]]:
@@ -99,3 +103,49 @@ def test_nothing_is_watched_afterwards(mesh_of: MeshOf) -> None:
         pass
     x.relu()
     assert len(seen) == 0
+
+
+def test_a_local_tensor_that_is_taken_is_a_wish(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(2)
+    x, w = dtensor(mesh, (8, 8), [S(0)]), dtensor(mesh, (8, 8), [R])
+    with shardprop.enabled(), shardprop.watch_consumers() as seen:
+        sharded(x @ w).to_local()
+    operand = spec_of(mesh, (8, 8), [R])
+    ((use, share),) = uses(seen, aten.mm.default, operand, operand)
+    assert (use.op, use.args[0].placements, share) == (None, (S(0),), 1.0)
+
+
+def foreign(tensor: DTensor, *args: object, **kwargs: object) -> DTensor:
+    return TORCHS(tensor, *args, **kwargs)
+
+
+@pytest.mark.parametrize("enabled_before", [False, True])
+@pytest.mark.parametrize("enabled_after", [False, True])
+def test_what_is_enabled_in_the_block_stays(enabled_before: bool, enabled_after: bool) -> None:
+    """And what was disabled in it is torch's again."""
+    try:
+        shardprop.enable()
+        assert vars(DTensor)["redistribute"] is not TORCHS
+        if not enabled_before:
+            shardprop.disable()
+        with shardprop.watch_consumers(), shardprop.watch_consumers():
+            if enabled_after:
+                shardprop.enable()
+            else:
+                shardprop.disable()
+        assert shardprop.is_enabled() == enabled_after
+        assert (vars(DTensor)["redistribute"] is TORCHS) == (not enabled_after)
+    finally:
+        shardprop.disable()
+    assert vars(DTensor)["redistribute"] is TORCHS
+
+
+def test_what_somebody_else_put_there_is_watched_and_stays(
+    mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DTensor, "redistribute", foreign)
+    x = dtensor(mesh_of(2), (8, 8), [S(0)])
+    with shardprop.enabled(), shardprop.watch_consumers() as seen:
+        sharded(x.relu()).redistribute(placements=[S(0)])
+    assert vars(DTensor)["redistribute"] is foreign
+    assert len(uses(seen, aten.relu.default, spec_of(mesh_of(2), (8, 8), [R]))) == 1

@@ -7,7 +7,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -61,6 +61,10 @@ def known(op: Any, args: tuple[Any, ...], *uses: Use, runs: int = 1) -> Consumer
     for use in uses:
         seen.used(key, 0, use)
     return seen
+
+
+def _twice(x: torch.Tensor) -> torch.Tensor:
+    return 2 * x
 
 
 def use_as_first(op: Any, spec: DTensorSpec, other: DTensorSpec) -> Use:
@@ -206,6 +210,67 @@ def test_prices_follow_the_groups_of_the_mesh() -> None:
     with shardprop.enabled(policy="optimal", topology="h100-nvlink", consumers=seen):
         decided = shardprop.propagate(aten.mm.default, x, w)
     assert decided.cost + decided.output_cost == costs[1]
+
+
+def test_equal_meshes_have_prices_of_their_own() -> None:
+    meshes = [fresh_mesh(2, 2), fresh_mesh(2, 2)]
+    assert meshes[0] == meshes[1]
+    meshes[1]._flatten()
+    x, w = (
+        spec_of(meshes[0], (SIZE, SIZE), [S(1), S(1)]),
+        spec_of(meshes[0], (SIZE, SIZE), [S(0)] * 2),
+    )
+    whole = spec_of(meshes[0], (SIZE, SIZE), [R, R])
+    seen = known(aten.mm.default, (x, w), Use(None, (whole,), {}, (0,)))
+    costs: list[list[float]] = []
+    for order in (meshes, meshes[::-1]):
+        of_mesh = {}
+        with shardprop.enabled(policy="optimal", topology="h100-nvlink", consumers=seen):
+            for mesh in order:
+                decided = shardprop.propagate(
+                    aten.mm.default,
+                    spec_of(mesh, (SIZE, SIZE), [S(1), S(1)]),
+                    spec_of(mesh, (SIZE, SIZE), [S(0), S(0)]),
+                )
+                of_mesh[id(mesh)] = decided.cost + decided.output_cost
+        costs.append([of_mesh[id(mesh)] for mesh in meshes])
+    assert costs[0] == costs[1]
+    assert costs[0][1] < costs[0][0]
+
+
+def test_prices_follow_the_rules_of_consumers(mesh_of: MeshOf) -> None:
+    op = cast("Any", torch.library.custom_op("look_ahead::twice", mutates_args=())(_twice))
+    op.register_fake(torch.empty_like)
+    twice = torch.ops.look_ahead.twice.default
+    mesh = mesh_of(8)
+    x = spec_of(mesh, (SIZE, SIZE), [S(0)])
+    seen = known(aten.relu.default, (x,), Use(twice, (x,), {}, (0,)))
+    prices = []
+    with shardprop.enabled(policy="optimal", topology="torch", consumers=seen):
+        for rule in ("m n -> m n", "m! n! -> m n"):
+            shardprop.register_rule(twice, rule, variants=False)
+            prices.append(shardprop.propagate(aten.relu.default, x).output_cost)
+            shardprop.unregister(twice)
+    assert prices[0] == 0
+    assert prices[1] > 0
+
+
+def test_outputs_without_placements_cost_nothing_later(mesh_of: MeshOf) -> None:
+    """Seeds and offsets of attention, of the op that is asked about and of its consumer."""
+    mesh, op = mesh_of(2), aten._scaled_dot_product_efficient_attention.default
+    heads = [spec_of(mesh, (4, 8, 64, 16), [p]) for p in (S(0), S(0), R)]
+    call = (*heads, None, True)
+    whole = spec_of(mesh, (4, 8, 64, 16), [R])
+    seen = known(op, call, Use(None, (whole,), {}, (0,)))
+    before = known(aten.relu.default, (heads[0],), Use(op, call, {}, (0,)))
+    prices = []
+    for consumers in (seen, before):
+        with shardprop.enabled(
+            policy="optimal", topology="torch", consumers=consumers, strict=True
+        ):
+            prices.append(shardprop.propagate(op, *call).output_cost)
+            shardprop.propagate(aten.relu.default, heads[0])
+    assert prices[0] > prices[1] == 0
 
 
 def test_outputs_that_are_absent_keep_their_numbers(mesh_of: MeshOf) -> None:
