@@ -58,7 +58,7 @@ class CandidatesOf:
     """
 
     def __init__(
-        self, program: Program, mesh: DeviceMesh, compute: ComputeCost, strided: bool
+        self, program: Program, mesh: DeviceMesh, compute: ComputeCost, strided: bool, rules: str
     ) -> None:
         self.layouts = LayoutTable()
         self._facts = LayoutFacts(self.layouts)
@@ -67,6 +67,7 @@ class CandidatesOf:
         self._mesh = mesh
         self._compute = compute
         self._strided = strided
+        self._rules = rules
         self._replicated = self.layouts.id((Replicate(),) * mesh.ndim)
         self._known: dict[Any, Candidates] = {}
         self._found: list[Candidates] = []
@@ -125,7 +126,13 @@ class CandidatesOf:
         ]
         try:
             found = strategies(
-                node.op, args, kwargs, mesh=self._mesh, sources=sources, layouts=self.layouts
+                node.op,
+                args,
+                kwargs,
+                mesh=self._mesh,
+                sources=sources,
+                layouts=self.layouts,
+                rules=self._rules,
             )
         except ShardpropError as error:
             self.without_rule.setdefault(str(node.op), str(error))

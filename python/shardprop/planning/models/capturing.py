@@ -15,6 +15,7 @@ from ...cost.compute import ComputeCost
 from ...errors import ShardpropError
 from ...propagation.policy_settings import TopologyLike, exact_planner
 from ...redistribution.optimal_planner import ExactPlanner
+from ...rules.book.completed import reads_the_book
 from ...support.numbers import is_finite_number
 from ..graph.problem import Problem
 from ..graph.solution import Solution
@@ -52,6 +53,7 @@ class Capture:
     seconds: dict[str, float]
     labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
+    _rules: str = "complete"
 
     def solve(self, *, time_limit: float | None = 60.0, **settings: Any) -> ModelPlan:
         """The best plan, with a proof unless the time limit comes first.
@@ -69,7 +71,7 @@ class Capture:
 
     def plan(self, solution: Solution) -> ModelPlan:
         """What a solution of the problem means for the model."""
-        return ModelPlan(solution, self.problem, self.labelled, self._planner)
+        return ModelPlan(solution, self.problem, self.labelled, self._planner, self._rules)
 
 
 def capture(
@@ -83,6 +85,7 @@ def capture(
     outputs: Sequence[Sequence[Placement] | None] | None = None,
     parameters: Mapping[str, Sequence[Placement]] | None = None,
     parameter_memory: float | None = None,
+    rules: str = "complete",
     strided: bool = True,
     backward: bool = True,
     device: str | None = None,
@@ -102,6 +105,8 @@ def capture(
         outputs: Per tensor among the outputs, likewise. Its gradient is placed like it.
         parameters: Placements by name or pattern (``layers.*.weight``).
         parameter_memory: Bytes of parameters that a rank may hold.
+        rules: ``"complete"``: with the rows of the rule book (docs/rule-book.md); ``"torch"``:
+            those of torch's rules alone.
         strided: Consider strategies with `_StridedShard`.
         backward: Plan the backward pass as well.
         device: The type of device to trace for; None: that of the mesh where it is there, else
@@ -110,7 +115,7 @@ def capture(
 
     Raises:
         ShardpropError: the model writes into its tensors, no output has a gradient, the topology
-            has a fault or no part ``compute``, or a wish fits no tensor.
+            has a fault or no part ``compute``, a wish fits no tensor, or other rules.
         Exception: what the model raises.
     """
     began = time.perf_counter()
@@ -122,13 +127,14 @@ def capture(
         seconds[part], began = now - began, now
 
     _check(model, example_inputs, mesh, parameter_memory)
+    reads_the_book(rules)
     planner = exact_planner(topology)
     compute = ComputeCost(planner.topology)
     kind = device or _traceable(mesh.device_type)
     program = read(trace(model, example_inputs, example_kwargs or {}, kind, backward))
     passed("trace")
     register_cpu_attention(node.op for node in program.nodes)
-    finder = CandidatesOf(program, mesh, compute, strided)
+    finder = CandidatesOf(program, mesh, compute, strided, rules)
     labelled = Labelled(program, finder.all(), finder.layouts, mesh)
     passed("strategies")
     constraints = UserConstraints(inputs, outputs, parameters, parameter_memory)
@@ -142,6 +148,7 @@ def capture(
         seconds,
         labelled,
         planner,
+        rules,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -86,6 +86,7 @@ class ModelPlan:
     problem: Problem = field(repr=False)
     _labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
+    _rules: str = "complete"
 
     @property
     def program(self) -> Program:
@@ -192,12 +193,20 @@ class ModelPlan:
     def running(self) -> Iterator[None]:
         """The ops of the model, forward and backward, follow the plan in the block.
 
-        Outside of it they are decided one by one, as in any program. shardprop is enabled in the
-        block if it is not already.
+        Outside of it they are decided one by one, as in any program. In it they are decided under
+        policy ``"optimal"`` and the topology of the plan, unless what is enabled knows all rows
+        that the plan may have taken: with those of the rule book that is policy ``"optimal"`` too,
+        else any.
         """
-        enabled = nullcontext() if propagator.is_enabled() else propagator.enabled()
-        with enabled, self.ops:
+        with self._all_rows_known(), self.ops:
             yield
+
+    def _all_rows_known(self) -> AbstractContextManager[None]:
+        enough = self._rules == "torch" or propagator.current_policy().completes
+        if propagator.is_enabled() and enough:
+            return nullcontext()
+        topology = self._planner.topology
+        return propagator.enabled(policy="optimal", topology=topology, rules=self._rules)
 
     def report(self, *, depth: int | None = 2, time_limit: float | None = 60.0) -> PlanReport:
         """What the plan does by module, beside what well-known ways to shard cost.

@@ -82,7 +82,7 @@ def test_equal_sets(name: str, shape: tuple[int, ...], strided: bool, mesh_of: A
     dice = random.Random(f"{name}{shape}{strided}")
     for _ in range(2 if mesh.ndim < 3 else 1):
         sources = random_sources(dice, mesh, args, strided)
-        found = shardprop.strategies(op, args, mesh=mesh, sources=sources)
+        found = shardprop.strategies(op, args, mesh=mesh, sources=sources, rules="torch")
         ours = [_unmasked(each) for each in found]
         expected = union_over_firsts(op, mesh, args, sources)
         assert len(expected) > 1
@@ -98,7 +98,7 @@ def test_in_place_ops_keep_any_layout_of_what_they_write(op: Any, mesh_of: Any) 
     args = (m((16, 32)),) * (1 if op is aten.relu_.default else 2)
     sources: list[list[tuple[Placement, ...]]] = [[(S(0), R), (SS(1, 2), P)], [(R, S(1))]]
     sources = sources[: len(args)]
-    ours = {*shardprop.strategies(op, args, mesh=mesh, sources=sources)}
+    ours = {*shardprop.strategies(op, args, mesh=mesh, sources=sources, rules="torch")}
     kinds: list[Placement] = [
         R,
         P,
@@ -137,7 +137,7 @@ def test_what_is_written_in_place_is_placed_as_the_output(mesh_of: Any) -> None:
 def test_out_argument_is_placed_as_the_output(mesh_of: Any) -> None:
     mesh = mesh_of(2, 4)
     args, kwargs = (m((16, 8)), m((16, 8))), {"out": m((16, 8))}
-    found = shardprop.strategies(aten.add.out, args, kwargs, mesh=mesh)
+    found = shardprop.strategies(aten.add.out, args, kwargs, mesh=mesh, rules="torch")
     assert found.operands.shape[1] == 3
     assert (found.outputs[:, 0] == found.operands[:, 2]).all()
     shards: list[Placement] = [R, S(0), S(1)]
@@ -251,7 +251,8 @@ def _fits(layout: Any, shape: tuple[int, int]) -> bool:
 
 def test_plain_shards_are_offered_though_no_source_has_one(mesh_of: Any) -> None:
     mesh, args = mesh_of(2, 4), (m((16, 32)), m((32, 24)))
-    found = shardprop.strategies(aten.mm.default, args, mesh=mesh, sources=[[(R, R)], [(R, R)]])
+    sources: list[list[tuple[Placement, ...]]] = [[(R, R)], [(R, R)]]
+    found = shardprop.strategies(aten.mm.default, args, mesh=mesh, sources=sources, rules="torch")
     assert {*found} == union_over_firsts(aten.mm.default, mesh, args, [[(R, S(0))], [(R, R)]])
 
 
