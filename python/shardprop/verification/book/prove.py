@@ -19,7 +19,7 @@ from ..calls.call import Call, is_plain
 from ..report import Report
 from ..simulator.partials import Untestable
 from .claims import Claims
-from .trial import Trial, numbers_of
+from .trial import Trial, modes_of, numbers_of
 
 __all__ = ["Proved", "may_have_rows", "prove", "with_other_numbers", "with_other_sizes"]
 
@@ -27,6 +27,8 @@ __all__ = ["Proved", "may_have_rows", "prove", "with_other_numbers", "with_other
 _BELOW_ROUNDING = frozenset({"aten::nextafter", "aten::nextafter_", "prims::nextafter"})
 # In the place of a 0: some arguments are to be parts of 1.
 _NUMBERS = (0.5, 3.5)
+# Reductions, paddings and interpolations that ops have; some compute nonsense for others.
+_MODES = frozenset(range(3))
 # Calls with the same choice of operands and flags of which a size is doubled.
 _DOUBLED = 3
 
@@ -79,14 +81,19 @@ def prove(op: OpOverload, calls: Iterable[Call], deadline: float = math.inf) -> 
 
 
 def with_other_numbers(calls: Iterable[Call]) -> Iterator[Call]:
-    """The calls, each also with one of its flags turned over; and all of these with 0 for one of
-    their numbers, or with other numbers for a 0: what is filled in, or a weight."""
+    """The calls, each also with one of its flags turned over, or with another mode; and all of
+    these with 0 for one of their numbers, or with other numbers for a 0 or for none: what is filled
+    in, or a weight."""
     for given in calls:
         flags = [(name, value) for name, value in numbers_of(given) if isinstance(value, bool)]
-        for call in (given, *(_with(given, name, not value) for name, value in flags)):
+        others: list[tuple[str, int]] = [(name, not value) for name, value in flags]
+        others += [(name, mode) for name, value in modes_of(given) for mode in _MODES - {value}]
+        for call in (given, *(_with(given, name, other) for name, other in others)):
             yield call
             for name, value in numbers_of(call):
-                if is_zero(value):
+                if value is None:
+                    yield from (_with(call, name, number) for number in (0.0, _NUMBERS[0]))
+                elif is_zero(value):
                     yield from (_with(call, name, type(value)(number)) for number in _NUMBERS)
                 elif isinstance(value, (int, float)) and not isinstance(value, bool):
                     yield _with(call, name, type(value)(0))

@@ -19,13 +19,14 @@ from ..simulator.execution import Executable
 from ..simulator.partials import Untestable
 from ..simulator.simulation import Data, Row, simulations
 
-__all__ = ["Trial", "numbers_of"]
+__all__ = ["Trial", "modes_of", "numbers_of"]
 
 _SUM = Partial("sum")
 # Operands of which all combinations are tried.
 _OPERANDS = 8
 # A function that is linear nearby need not be far away, where an activation has its bends.
 _FAR = 1e6
+_MODE = re.compile("mode|reduction|normalization")
 
 
 class Trial:
@@ -117,11 +118,24 @@ class Trial:
 def numbers_of(call: Call) -> Iterator[tuple[str, Any]]:
     """The arguments that are numbers and no sizes or dims, or flags, by name, defaults among
     them."""
+    for name, kind, value in _arguments(call):
+        if {"number", "float", "bool"} & {*re.findall(r"\w+", kind)}:
+            yield name, value
+
+
+def modes_of(call: Call) -> Iterator[tuple[str, Any]]:
+    """The arguments that say by an integer which of several functions an op is, likewise."""
+    for name, kind, value in _arguments(call):
+        if kind == "int" and _MODE.search(name):
+            yield name, value
+
+
+def _arguments(call: Call) -> Iterator[tuple[str, str, Any]]:
+    """Per argument its name, its type in the schema, and its value."""
     for position, argument in enumerate(function_schema(call.op).arguments):
-        if not {"number", "float", "bool"} & {*re.findall(r"\w+", str(argument.type))}:
-            continue
-        given = call.kwargs.get(argument.name, argument.default_value)
-        yield argument.name, call.args[position] if position < len(call.args) else given
+        default = call.kwargs.get(argument.name, argument.default_value)
+        value = call.args[position] if position < len(call.args) else default
+        yield argument.name, str(argument.type), value
 
 
 def _key(call: Call) -> Hashable:

@@ -23,9 +23,9 @@ from .choice import features, is_small
 
 __all__ = ["Recording", "record"]
 
-# Distinct calls kept of one op, of which some are chosen.
-_KEPT = 48
+# Samples of one function, and distinct calls kept of one op.
 _SAMPLES = 16
+_KEPT = 48
 
 # 6 is divided by two and three ranks, 4 by two alone. torch has 3, 5, 10 and 20.
 _SIZES = {"XS": 4, "S": 6, "M": 12, "L": 24}
@@ -36,7 +36,9 @@ _EXACT = (torch.float64, torch.float32, torch.complex128, torch.int64, torch.boo
 Recording = dict[OpOverload, list[Call]]
 
 
-def record(ops: Collection[OpOverload], seed: int = 0, every_sample: bool = False) -> Recording:
+def record(
+    ops: Collection[OpOverload], seed: int = 0, every_sample: bool = False, times: int = 1
+) -> Recording:
     """Calls of `ops`, by op; of those that no sample calls there are none.
 
     Args:
@@ -44,9 +46,10 @@ def record(ops: Collection[OpOverload], seed: int = 0, every_sample: bool = Fals
         seed: Of the samples' values.
         every_sample: Go through the whole database (some ten seconds) instead of the functions
             whose names are like those of the ops.
+        times: Multiplies the samples of a function, and the calls kept of an op.
     """
     names = None if every_sample else {form for op in ops for form in _forms(op)}
-    recorder = _Recorder(ops)
+    recorder = _Recorder(ops, times)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the tensors are small: threads would wait for each other
     # torch's own seeds accelerators too, absent ones by keeping a traceback: half the time.
@@ -119,7 +122,7 @@ def _run_samples(
     try:
         # info.sample_inputs() looks for the running test in the stack: nine tenths of the time.
         samples = iter(info.sample_inputs_func(info, "cpu", dtype, needs_grad, **options))
-        for number, sample in enumerate(itertools.islice(samples, _SAMPLES)):
+        for number, sample in enumerate(itertools.islice(samples, recorder.samples)):
             recorder.origin = f"OpInfo {info.name}, {dtype}, sample {number}".replace("torch.", "")
             # A sample that this build of torch refuses; its other samples may do.
             with contextlib.suppress(Exception), recorder:
@@ -148,9 +151,11 @@ def _forward_backward(info: Any, sample: Any) -> None:
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Keeps calls of the wanted ops that differ in what a rule may look at."""
 
-    def __init__(self, wanted: Collection[OpOverload]) -> None:
+    def __init__(self, wanted: Collection[OpOverload], times: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._wanted = wanted
+        self._kept = times * _KEPT
+        self.samples = times * _SAMPLES
         self._known: dict[OpOverload, set[frozenset[Any]]] = {}
         self.calls: Recording = {}
         self.origin = ""
@@ -163,7 +168,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        if func in self._wanted and len(self.calls.get(func, ())) < _KEPT:
+        if func in self._wanted and len(self.calls.get(func, ())) < self._kept:
             self._keep(func, args, kwargs)
         return func(*args, **kwargs)
 

@@ -31,8 +31,8 @@ class Samples:
         own: The user's generator of calls; nothing else is asked then.
         every_sample: Go through all of torch's samples, which takes ten seconds more for a few ops:
             an op has the same calls then, whichever ops it is asked about with.
-        every_call: Keep all calls of torch's samples that differ in what a rule may look at, where
-            a few that differ most would do to try a rule.
+        every_call: Keep the calls of twice as many of torch's samples, and all that differ in what
+            a rule may look at, where a few that differ most would do to try a rule.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class Samples:
     ) -> None:
         self._seed = seed
         self._every_call = every_call
+        self._times = 2 if every_call else 1
         self._own = own
         self._functional = {op: functional_of(op) for op in ops}
         self._recorded: Recording = {} if own is not None else self._record(ops, every_sample)
@@ -78,11 +79,11 @@ class Samples:
         few = len(ops) <= _FEW and not every_sample
         if few:  # their siblings too, to see whether functions were found at all
             wanted |= {sibling for op in wanted for sibling in _overloads(op)}
-        recorded = record(wanted, self._seed, every_sample=not few)
+        recorded = record(wanted, self._seed, not few, self._times)
         known = {_base_name(op) for op in recorded}
         if few and any(_base_name(op) not in known for op in ops if _is_torchs(op)):
             # No function of its own name comes down to it; some other function may.
-            recorded = record(wanted, self._seed, every_sample=True)
+            recorded = record(wanted, self._seed, True, self._times)
         if self._every_call:
             return recorded
         return {op: diverse(calls, _CALLS) for op, calls in recorded.items()}

@@ -52,6 +52,25 @@ def test_a_row_that_depends_on_a_value() -> None:
     assert _rows(prove(op, calls).entries) == [((P, R), "value")]
 
 
+def test_a_number_that_is_left_out_is_tried() -> None:
+    """A constant that is padded with is 0 where it is not given."""
+    op = aten._pad_enum.default
+    calls = [Call(op, (torch.ones(4, size), [1, 2], 3)) for size in (4, 6, 8)]
+    assert _rows(prove(op, calls).entries) == [((P,), "value")]
+
+
+def test_other_modes_are_tried() -> None:
+    """Calls that sum and average bags tell nothing of their largest elements."""
+    op = aten.embedding_bag.padding_idx
+    indices, offsets = torch.arange(12), torch.tensor([0, 3, 6, 8])
+    calls = [
+        Call(op, (torch.ones(12, size), indices, offsets, False, mode, False, None, False, None))
+        for size in (4, 6)
+        for mode in (0, 1)
+    ]
+    assert _rows(prove(op, calls).entries) == []
+
+
 def test_calls_that_differ_in_values_alone_are_one() -> None:
     calls = [Call(aten.neg.default, (torch.full((4, 6), value),)) for value in (1.0, 2.0)]
     assert prove(aten.neg.default, calls).entries == []
