@@ -242,7 +242,8 @@ def decide_exactly(
     model: CostModel,
     memory_limit: float,
     output_weight: float,
-    # What comes later: a spec, a function from placements to microseconds, or None.
+    # What comes later: a spec, a function from the output's placements and those of the strategy to
+    # microseconds, or None.
     priced_outputs: Sequence[tuple[Sequence[int], int, object | None]] | None,
     problem: Problem,
 ) -> tuple[tuple[int, tuple[Any, ...], float, list[float], int], float, float]: ...

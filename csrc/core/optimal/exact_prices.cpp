@@ -10,7 +10,7 @@ namespace {
 // From each layout there are ten and more, in most of the cases that take long.
 constexpr std::size_t kMovesOfLayout = 8;
 
-// Of one output, each with a search or a call of its own: about a tenth of a second.
+// Of one output, each with a search or a call of its own.
 constexpr std::size_t kMaxOutputLayouts = std::size_t{1} << 12;
 
 Price price_of_later(double us) {
@@ -221,11 +221,12 @@ Price OutputPrices::at_least(const Rows& rows) const {
 
 bool OutputPrices::known(const Rows& rows) const { return prices_.contains(cells(rows)); }
 
+bool OutputPrices::may_find_out(const Rows& rows) const {
+  return known(rows) || prices_.size() < kMaxOutputLayouts;
+}
+
 void OutputPrices::find_out(const Rows& rows) {
   if (known(rows)) return;
-  if (prices_.size() == kMaxOutputLayouts) {
-    throw SearchTooLong("too many layouts of outputs to price");
-  }
   const PricedOutput& output = terms_.outputs[position_];
   const Price price = output.later_us ? price_of_later(output.later_us(rows))
                                       : later(layout_at(problem_, position_, rows));

@@ -101,7 +101,10 @@ class OutputPrices {
 
   [[nodiscard]] Price at_least(const Rows& rows) const;
   [[nodiscard]] bool known(const Rows& rows) const;
-  // Throws SearchTooLong.
+  // Are there not too many layouts with prices yet?
+  [[nodiscard]] bool may_find_out(const Rows& rows) const;
+  // Makes the price known, by one search or call; past that limit, too. Throws SearchTooLong where
+  // the search is.
   void find_out(const Rows& rows);
 
  private:

@@ -163,7 +163,12 @@ class Search {
       alternative.bound = total(alternative.rows);
       if (!may_win(alternative)) return;
     }
-    for (OutputPrices& output : outputs_) output.find_out(alternative.rows);
+    for (OutputPrices& output : outputs_) {
+      if (!output.may_find_out(alternative.rows)) {
+        throw SearchTooLong("too many layouts of outputs to price");
+      }
+      output.find_out(alternative.rows);
+    }
     alternative.bound = total(alternative.rows);
     if (!may_win(alternative)) return;
     if (all_known(alternative.rows)) {

@@ -183,3 +183,40 @@ TEST(a_partial_that_is_reduced_later_is_no_bargain) {
   CHECK_EQ(weighed.decision.rows[0], 2);
   CHECK_EQ(weighed.output_cost, 0.0);
 }
+
+TEST(torchs_choice_is_priced_where_outputs_have_too_many_layouts) {
+  // A whole operand becomes any of 10,000 layouts for nothing, or stays; all but what stays cost
+  // later.
+  std::mt19937_64 random(1);
+  CostModel model = testing::random_model(random, {2, 2, 2, 2}, 0);
+  model.kernel_us = model.memory_us_per_byte = 0.0;
+  Problem problem;
+  problem.mesh = ring_mesh(std::vector<std::int64_t>{2, 2, 2, 2}, 16);
+  problem.table.outputs = problem.table.inputs = 1;
+  const std::vector<std::int64_t> shape(9, 16);
+  for (int dim = 0; dim < 9; ++dim)
+    problem.table.cells.insert(problem.table.cells.end(), 2, shard(dim));
+  problem.table.cells.insert(problem.table.cells.end(), 2, replicate());
+  problem.operands = {
+      {default_layout(std::vector{replicate(), replicate(), replicate(), replicate()}),
+       {shape, 4, 0}}};
+  problem.positional = 1;
+  problem.op_hashes = testing::kOpHashes;
+  constexpr int kStays = 9;
+  const auto stays = [](const Rows& rows) {
+    return std::all_of(rows.begin(), rows.begin() + 4, [](int row) { return row == kStays; });
+  };
+  ExactTerms terms{model};
+  terms.output_weight = 1.0;
+  terms.outputs = {{{shape, 4, 0}, std::nullopt}};
+  int priced = 0;
+  terms.outputs[0].later_us = [&](const Rows& rows) {
+    ++priced;
+    return stays(rows) ? 1.0 : 2.0;
+  };
+  const ExactDecision exact = decide_exactly(problem, terms);
+  CHECK(stays(exact.decision.rows));
+  CHECK_EQ(exact.output_cost, 1.0);
+  CHECK_EQ(exact.gap, 1.0);
+  CHECK(priced > 4000 && priced < 5000);
+}
