@@ -42,6 +42,7 @@ def ways(topology: str, step: Step) -> dict[str, Settings]:
         "torch": {},
         "optimal, torch's rows": {**optimal, "rules": "torch"},
         "optimal": optimal,
+        "weighed": {**optimal, "output_weight": 1.0},
         "ahead, torch's rows": {**optimal, "rules": "torch", "consumers": consumers},
         "ahead": {**optimal, "consumers": consumers},
     }

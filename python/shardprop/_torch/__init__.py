@@ -60,7 +60,7 @@ from .dtensor_methods import (
     torch_redistribute_back,
     torchs_methods,
     uninstall_methods,
-    watched_methods,
+    watched_redistribute,
 )
 from .dtensors import (
     COMPILED_MODULE,

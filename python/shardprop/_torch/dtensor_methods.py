@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 from torch.distributed.tensor import _redistribute
@@ -17,26 +18,28 @@ __all__ = [
     "torch_redistribute_back",
     "torchs_methods",
     "uninstall_methods",
-    "watched_methods",
+    "watched_redistribute",
 ]
 
-_NAMES = ("redistribute", "full_tensor")
+_WATCHED = "redistribute"
+_NAMES = (_WATCHED, "full_tensor")
 torchs_methods: dict[str, Callable[..., Any]] = {name: vars(DTensor)[name] for name in _NAMES}
 _installed: dict[str, Callable[..., Any]] = {}
-# They call whatever is installed.
-_watching: list[Callable[..., Any]] = []
+# Those who watch redistributions, and the method that tells them while there are any.
+_notices: list[Callable[[DTensor, DTensor], None]] = []
+_watches: list[Any] = []
+_changing = threading.RLock()
 
 
 def install_methods(**methods: Callable[..., Any]) -> None:
     """Put functions in the place of torch's methods, unless somebody else has done so."""
     for name, method in methods.items():
         present = vars(DTensor)[name]
-        if present in (torchs_methods[name], _installed.get(name)):
+        if present in (torchs_methods[name], _installed.get(name), *_watches):
             hide_from_dynamo(method)
             _installed[name] = method
-            setattr(DTensor, name, method)
-        elif present in _watching:
-            _installed[name] = method
+            if present not in _watches:
+                setattr(DTensor, name, method)
 
 
 def uninstall_methods() -> None:
@@ -48,45 +51,48 @@ def uninstall_methods() -> None:
 
 
 @contextmanager
-def watched_methods(
-    notice: Callable[[DTensor, Any], None], names: tuple[str, ...]
-) -> Iterator[None]:
-    """Call `notice` after each call of these methods in a block, whatever is installed meanwhile.
+def watched_redistribute(notice: Callable[[DTensor, DTensor], None]) -> Iterator[None]:
+    """Call `notice` after each ``DTensor.redistribute`` in a block, whoever is enabled meanwhile.
 
     Args:
-        notice: Called with the tensor, and what its method returned.
-        names: Of methods of DTensor.
+        notice: Called with the tensor, and what it became.
     """
-    with ExitStack() as watches:
-        for name in names:
-            watches.enter_context(_watched(notice, name))
-        yield
-
-
-@contextmanager
-def _watched(notice: Callable[[DTensor, Any], None], name: str) -> Iterator[None]:
-    before = vars(DTensor)[name]
-    torchs = torchs_methods.get(name)
-    may_change = before in (torchs, _installed.get(name))
-
-    def below() -> Any:
-        return _installed.get(name, torchs) if may_change else before
-
-    @functools.wraps(before)
-    def watched(tensor: DTensor, *args: Any, **kwargs: Any) -> Any:
-        made = below()(tensor, *args, **kwargs)
-        notice(tensor, made)
-        return made
-
-    hide_from_dynamo(watched)
-    _watching.append(watched)
-    setattr(DTensor, name, watched)
+    with _changing:
+        if not _notices:
+            _watches[:] = [_watch_of(vars(DTensor)[_WATCHED])]
+            setattr(DTensor, _WATCHED, _watches[0])
+        _notices.append(notice)
     try:
         yield
     finally:
-        _watching.remove(watched)
-        if vars(DTensor)[name] is watched:
-            setattr(DTensor, name, below())
+        with _changing:
+            _notices.remove(notice)
+            if not _notices:
+                (watch,) = _watches
+                _watches.clear()
+                if vars(DTensor)[_WATCHED] is watch:
+                    setattr(DTensor, _WATCHED, watch.below())
+
+
+def _watch_of(present: Callable[..., Any]) -> Any:
+    """Calls what somebody else put there, else whatever is installed, and those who watch."""
+    torchs = torchs_methods[_WATCHED]
+    is_ours = present in (torchs, _installed.get(_WATCHED))
+
+    def below() -> Callable[..., Any]:
+        return _installed.get(_WATCHED, torchs) if is_ours else present
+
+    @functools.wraps(torchs)
+    def watch(tensor: DTensor, *args: Any, **kwargs: Any) -> DTensor:
+        made: DTensor = below()(tensor, *args, **kwargs)
+        if watch in _watches:
+            for notice in [*_notices]:
+                notice(tensor, made)
+        return made
+
+    hide_from_dynamo(watch)
+    vars(watch)["below"] = below
+    return watch
 
 
 def torch_redistribute_back(

@@ -141,7 +141,7 @@ class OptimalPolicy:
             )
             if choice.gap:
                 self._recorder.not_proved()
-            return Chosen(choice, prepared, self.planner)
+            return Chosen(choice, prepared, self.planner, ahead=later is not None)
         except NotReached as declined:
             reason, limit = str(declined), self.planner.memory_limit
             if self._strict or limit is not None:

@@ -33,12 +33,14 @@ class Chosen(NamedTuple):
         prepared: How the core was asked.
         planner: Whose prices decided; None for torch's.
         without: Why policy ``"optimal"`` has no answer, where it leaves this to torch's prices.
+        ahead: Did it count what outputs cost at their consumers, as these are known?
     """
 
     choice: Choice
     prepared: Prepared
     planner: ExactPlanner | None
     without: str | None = None
+    ahead: bool = False
 
 
 class Policy(Protocol):

@@ -26,6 +26,12 @@ __all__ = ["answer_by_rows"]
 # Strategies that are priced one by one under policy "optimal", whose order is not the core's.
 _MOST_REPRICED = 1 << 16
 
+# By whether consumers are known.
+_OUTPUTS_WEIGHED = {
+    False: "What it costs to reduce outputs (output_weight)",
+    True: "What outputs cost from their consumers on (consumers)",
+}
+
 
 class _Ranking(NamedTuple):
     """What `_core.rank` says."""
@@ -82,7 +88,7 @@ def answer_by_rows(asked: ExplainedQuestion, rule: RowsRule, limit: int) -> Answ
 def _with_winner(
     answer: Answer, asked: ExplainedQuestion, decided: Chosen, ranking: _Ranking, limit: int
 ) -> Answer:
-    choice, prepared, planner, without = decided
+    choice, prepared, planner, without, _ = decided
     notes = [*answer.notes]
     if planner is None:
         candidates, ties = _candidates(ranking, prepared.outputs), ranking.ties
@@ -97,8 +103,8 @@ def _with_winner(
         )
     if choice.output_cost is not None:
         notes.append(
-            "What outputs cost later was weighed, too (output_weight, consumers); the prices of "
-            "the candidates leave it out."
+            f"{_OUTPUTS_WEIGHED[decided.ahead]} was weighed, too; the prices of the candidates "
+            "leave it out."
         )
     field = Field(
         candidates,

@@ -58,7 +58,7 @@ def _won(field: Field) -> tuple[str, str]:
         return "only strategy", f"{name} is the only valid strategy; it costs {cost}."
     if field.outputs_us is not None:
         return "least cost", (
-            f"{name} costs {cost}, and {us_text(field.outputs_us)} by what its outputs cost later: "
+            f"{name} costs {cost}, plus {us_text(field.outputs_us)} that its outputs cost later: "
             f"none of {field.valid} valid strategies costs less together."
         )
     if winner.us < 0:

@@ -7,8 +7,6 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import torch
-
 from ... import _torch
 from ..._torch import DTensor, DTensorSpec, OpOverload, TorchDispatchMode
 from ...planning.look_ahead.consumers import Consumers, Use, call_key
@@ -31,7 +29,7 @@ def watch_consumers() -> Iterator[Consumers]:
     redistributions = _Redistributions(watch)
     begin(redistributions, None)
     try:
-        with watch, _torch.watched_methods(watch.wished, ("redistribute", "to_local")):
+        with watch, _torch.watched_redistribute(watch.wished):
             yield seen
     finally:
         end(redistributions)
@@ -89,14 +87,14 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if known is not None:
             self._seen.used(known[1], known[2], use)
 
-    def wished(self, tensor: DTensor, made: DTensor | torch.Tensor) -> None:
-        """The program wants a tensor as it is: it redistributed it to where it was, or took the
-        local tensor. Who takes it then takes it from there."""
+    def wished(self, tensor: DTensor, made: DTensor) -> None:
+        """A redistribution to where a tensor is already moves nothing, and is a wish all the same.
+        Who takes it then takes it from there."""
         spec = _torch.spec_of(tensor)
-        if isinstance(made, DTensor) and _torch.spec_of(made).placements != spec.placements:
-            return
-        self.uses(spec, Use(None, (spec,), {}, (0,)))
-        self._made.pop(id(spec), None)
+        if _torch.spec_of(made).placements == spec.placements:
+            with suppress(TypeError):  # a symbolic size
+                self.uses(spec, Use(None, (spec,), {}, (0,)))
+            self._made.pop(id(spec), None)
 
 
 class _Redistributions(Recording):

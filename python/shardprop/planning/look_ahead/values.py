@@ -30,9 +30,11 @@ from .uses import UseStrategies, strategies_of_use
 
 __all__ = ["Ahead"]
 
-# Of a model of a thousand ops, eight ops ahead; a value takes a few hundred bytes.
-_VALUES_HELD = 1 << 16
-_USES_HELD = 1 << 13
+# More than a model of a thousand ops has, eight ops ahead: what has to be found out anew asks for
+# much of the rest. On a mesh of two dims values of a matrix take 300 bytes, of the most layouts 32
+# KiB; the strategies of its consumers some 10 KiB.
+_VALUES_HELD = 1 << 15
+_USES_HELD = 1 << 12
 
 
 class Ahead:

@@ -53,7 +53,7 @@ class Capture:
     seconds: dict[str, float]
     labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
-    _rules: str = "complete"
+    _rules: str = field(default="complete", repr=False)
 
     def solve(self, *, time_limit: float | None = 60.0, **settings: Any) -> ModelPlan:
         """The best plan, with a proof unless the time limit comes first.
@@ -115,7 +115,8 @@ def capture(
 
     Raises:
         ShardpropError: the model writes into its tensors, no output has a gradient, the topology
-            has a fault or no part ``compute``, a wish fits no tensor, or other rules.
+            has a fault or no part ``compute``, a wish fits no tensor, or `rules` is neither of the
+            two.
         Exception: what the model raises.
     """
     began = time.perf_counter()

@@ -86,7 +86,7 @@ class ModelPlan:
     problem: Problem = field(repr=False)
     _labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
-    _rules: str = "complete"
+    _rules: str = field(default="complete", repr=False)
 
     @property
     def program(self) -> Program:
@@ -193,10 +193,10 @@ class ModelPlan:
     def running(self) -> Iterator[None]:
         """The ops of the model, forward and backward, follow the plan in the block.
 
-        Outside of it they are decided one by one, as in any program. In it they are decided under
-        policy ``"optimal"`` and the topology of the plan, unless what is enabled knows all rows
-        that the plan may have taken: with those of the rule book that is policy ``"optimal"`` too,
-        else any.
+        Outside of it they are decided one by one, as in any program. A plan with rows of the rule
+        book needs policy ``"optimal"`` with ``rules="complete"``, any plan that shardprop is
+        enabled. Where that is not so the block puts policy ``"optimal"`` in force, under the
+        topology of the plan; to enter it and to leave it then has all decisions forgotten.
         """
         with self._all_rows_known(), self.ops:
             yield
@@ -205,8 +205,15 @@ class ModelPlan:
         enough = self._rules == "torch" or propagator.current_policy().completes
         if propagator.is_enabled() and enough:
             return nullcontext()
-        topology = self._planner.topology
-        return propagator.enabled(policy="optimal", topology=topology, rules=self._rules)
+        terms = propagator.current_terms()
+        return propagator.enabled(
+            policy="optimal",
+            topology=self._planner.topology,
+            rules=self._rules,
+            strict=terms.strict,
+            executor=terms.executor,
+            without_rule=terms.without_rule,
+        )
 
     def report(self, *, depth: int | None = 2, time_limit: float | None = 60.0) -> PlanReport:
         """What the plan does by module, beside what well-known ways to shard cost.

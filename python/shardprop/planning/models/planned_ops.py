@@ -70,7 +70,7 @@ class PlannedOps(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Recognises the ops of the program by what they read, and moves their operands first.
 
     It sits below autograd, so what it does to an operand has no backward of its own: that is part
-    of the program, too. An op that is not in the program runs as it would without a plan.
+    of the program, too. An op that is not in the program is decided by the policy in force.
 
     Attributes:
         unplanned: Per op how often one read a tensor of the program and was not part of it.

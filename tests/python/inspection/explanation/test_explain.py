@@ -313,9 +313,11 @@ def test_where_outputs_are_weighed_the_operands_alone_are_not_said_to_decide(
     assert winner.operands == decision.operands
     assert winner.us > second.us, "it wins by what its outputs do not cost"
     assert found.reason == "least cost"
-    weighed = f"{decision.output_cost:.1f} us by what its outputs cost later"
+    weighed = f"{decision.output_cost:.1f} us that its outputs cost later"
     assert weighed in found.why and "runner-up" not in found.why
-    assert any(weighed_by in note for note in found.notes)
+    other = {"output_weight": "consumers", "consumers": "output_weight"}[weighed_by]
+    (note,) = [note for note in found.notes if "weighed" in note]
+    assert f"({weighed_by})" in note and f"({other})" not in note
 
 
 def test_strategies_of_equal_cost_are_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:

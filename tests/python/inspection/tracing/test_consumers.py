@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 import torch
@@ -105,16 +106,6 @@ def test_nothing_is_watched_afterwards(mesh_of: MeshOf) -> None:
     assert len(seen) == 0
 
 
-def test_a_local_tensor_that_is_taken_is_a_wish(mesh_of: MeshOf) -> None:
-    mesh = mesh_of(2)
-    x, w = dtensor(mesh, (8, 8), [S(0)]), dtensor(mesh, (8, 8), [R])
-    with shardprop.enabled(), shardprop.watch_consumers() as seen:
-        sharded(x @ w).to_local()
-    operand = spec_of(mesh, (8, 8), [R])
-    ((use, share),) = uses(seen, aten.mm.default, operand, operand)
-    assert (use.op, use.args[0].placements, share) == (None, (S(0),), 1.0)
-
-
 def foreign(tensor: DTensor, *args: object, **kwargs: object) -> DTensor:
     return TORCHS(tensor, *args, **kwargs)
 
@@ -149,3 +140,32 @@ def test_what_somebody_else_put_there_is_watched_and_stays(
         sharded(x.relu()).redistribute(placements=[S(0)])
     assert vars(DTensor)["redistribute"] is foreign
     assert len(uses(seen, aten.relu.default, spec_of(mesh_of(2), (8, 8), [R]))) == 1
+
+
+def test_blocks_that_overlap_leave_nothing_behind() -> None:
+    """As those of two threads may."""
+    one, other = shardprop.watch_consumers(), shardprop.watch_consumers()
+    one.__enter__()
+    with ExitStack() as stack:
+        stack.callback(other.__exit__, None, None, None)
+        other.__enter__()
+        one.__exit__(None, None, None)
+    assert vars(DTensor)["redistribute"] is TORCHS
+
+
+def test_who_wraps_a_watch_is_watched_later(
+    mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shardprop.watch_consumers():
+        watched = vars(DTensor)["redistribute"]
+
+        def wrapping(tensor: DTensor, *args: object, **kwargs: object) -> DTensor:
+            return watched(tensor, *args, **kwargs)
+
+        monkeypatch.setattr(DTensor, "redistribute", wrapping)
+    x = dtensor(mesh_of(2), (8, 8), [S(0)])
+    with shardprop.watch_consumers() as seen:
+        sharded(x.relu()).redistribute(placements=[S(0)])
+    assert vars(DTensor)["redistribute"] is wrapping
+    ((use, share),) = uses(seen, aten.relu.default, spec_of(mesh_of(2), (8, 8), [R]))
+    assert (use.op, share) == (None, 1.0)

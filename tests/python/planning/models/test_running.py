@@ -8,16 +8,18 @@ from __future__ import annotations
 import copy
 import io
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Replicate, Shard
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 
 import shardprop
 from shardprop import ShardpropError, graph
+from shardprop.propagation.propagator import current_policy, current_terms
 
 from ...narrow import sharded
 from .models import Habits, Mlp, Transformer
@@ -44,6 +46,18 @@ def sharded_mlp(mesh: DeviceMesh) -> tuple[nn.Module, graph.ModelPlan]:
 def step(model: nn.Module, plan: graph.ModelPlan) -> None:
     with plan.running():
         model(torch.ones(4, 16)).sum().backward()
+
+
+class Triangle(nn.Module):
+    """A product of which a part is kept: what is pending is best reduced at last, which takes a row
+    of `tril` that torch does not have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(16, 32))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x @ self.weight).tril()[:1]
 
 
 def counted(plan: graph.ModelPlan) -> list[Any]:
@@ -175,3 +189,56 @@ def test_another_model_is_refused(mesh_of: MeshOf) -> None:
         plan.apply(nn.Sequential(nn.Linear(16, 16)))
     with pytest.raises(ShardpropError, match=r"Expected up\.weight of shape \(32, 16\)"):
         plan.apply(Mlp(hidden=64))
+
+
+@pytest.mark.parametrize("before", [None, "torch", "torch's rows", "optimal"])
+def test_rows_of_the_rule_book_are_run(mesh_of: MeshOf, before: str | None) -> None:
+    """Whatever is enabled; what that asks for beside its policy holds in the block, too."""
+    model, x = Triangle(), torch.ones(8, 16)
+    plan = planned(
+        model,
+        (x,),
+        mesh_of(4),
+        inputs=[[Shard(1)]],
+        outputs=[[R]],
+        parameters={"weight": [Shard(0)]},
+    )
+    settings: dict[str, Any] = {"strict": True}
+    if before != "torch":
+        settings |= {"policy": "optimal", "topology": "cpu-gloo"}
+        settings["rules"] = "complete" if before == "optimal" else "torch"
+    with nullcontext() if before is None else shardprop.enabled(**settings):
+        policy = current_policy()
+        with plan.running():
+            assert (current_policy() is policy) == (before == "optimal")
+            assert current_terms().strict == (before is not None)
+            model(x).sum().backward()
+        assert current_policy() is policy
+    assert counted(plan) == [{}, {}]
+    assert plan.mover.done == plan.volume
+    tril = [node.index for node in plan.program.nodes if node.op is torch.ops.aten.tril.default]
+    assert Partial() in plan.wanted(tril[0])[0]
+
+
+def test_a_plan_of_torchs_rows_runs_under_any_policy(mesh_of: MeshOf) -> None:
+    model, x = Triangle(), torch.ones(8, 16)
+    plan = planned(
+        model,
+        (x,),
+        mesh_of(4),
+        inputs=[[Shard(1)]],
+        outputs=[[R]],
+        parameters={"weight": [Shard(0)]},
+        rules="torch",
+    )
+    with shardprop.enabled():
+        policy = current_policy()
+        with plan.running():
+            assert current_policy() is policy
+            model(x).sum().backward()
+    assert counted(plan) == [{}, {}]
+
+
+def test_rules_are_torchs_or_complete(mesh_of: MeshOf) -> None:
+    with pytest.raises(ShardpropError, match="rules: Expected 'complete' or 'torch'"):
+        planned(Triangle(), (torch.ones(8, 16),), mesh_of(4), rules="all")
