@@ -41,7 +41,7 @@ def test_a_linear_op() -> None:
 def test_an_op_that_is_none(op: Any) -> None:
     """That of NaN is linear on numbers, and a sum that is NaN has a part that is none."""
     report = prove(op, _calls(op))
-    assert report.calls == 3 and report.entries == []
+    assert report.calls >= 3 and report.entries == []
 
 
 def test_a_row_that_depends_on_a_value() -> None:
