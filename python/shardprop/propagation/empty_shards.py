@@ -11,12 +11,14 @@ import itertools
 import math
 import warnings
 from collections.abc import Container, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 from .. import _core, _torch
-from .._torch import DTensorSpec, OpOverload, OpSchema, is_shard, make_spec
+from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, is_shard, make_spec
 from ..errors import ShardpropError
 from ..model.local_shapes import Shape, shapes_held
 from ..model.mesh import core_mesh
@@ -24,6 +26,7 @@ from ..model.op_traits import traits_of
 from ..model.placements import Placements
 from ..model.question import (
     Choice,
+    NoStrategyError,
     OutputMeta,
     Question,
     metas_of,
@@ -31,7 +34,8 @@ from ..model.question import (
     with_operands,
 )
 from ..rules.follow_rule import REPLICATE, Candidate
-from ..rules.rule import Chooser, Rule, RuleFacts, RuleKind
+from ..rules.kept_rows import KeptRows
+from ..rules.rule import Chooser, RowsRule, Rule, RuleFacts, RuleKind
 from .asked import asked_of
 
 __all__ = ["has_empty_shard", "rule_for_all_ranks"]
@@ -132,12 +136,32 @@ class _ForAllRanks(Rule):
         Raises:
             ShardpropError: an operand is to be gathered that the op writes into.
         """
-        asked = question
-        choice = self._rule.choose(asked, chooser)
+        asked, choice = question, self._first_choice(question, chooser)
         while (fault := _fault_on_some(asked, choice)) is not None:
             asked = _gathered(asked, choice, fault)
             choice = self._rule.choose(asked, chooser)
         return choice if asked is question else _priced(question, choice, chooser)
+
+    def _first_choice(self, question: Question, chooser: Chooser) -> Choice:
+        """That of the rule; under a policy that looks for the least price, among those strategies
+        by which no rank would raise, if there are any."""
+        if chooser.has_own_plans and isinstance(self._rule, RowsRule):
+            kept = KeptRows(self._rule, accepts=partial(_runs_on_all, question))
+            with suppress(NoStrategyError):
+                return kept.choose(question, chooser)
+        return self._rule.choose(question, chooser)
+
+
+def _runs_on_all(
+    question: Question,
+    mesh: DeviceMesh,
+    schema: object,
+    operands: Sequence[DTensorSpec],
+    output: object,
+) -> bool:
+    """Does no rank raise where the operands are placed so?"""
+    layouts = [tuple(spec.placements) for spec in operands]
+    return _fault_of_layouts(question, layouts, mesh.shape) is None
 
 
 def _layouts(question: Question, choice: Choice) -> list[Placements]:
@@ -150,8 +174,14 @@ def _fault_on_some(question: Question, choice: Choice) -> _Fault | None:
     """The first on a rank that holds nothing of an operand; None if there is none."""
     if choice.pinned:
         return None  # operands on several meshes, each with ranks of its own
+    return _fault_of_layouts(question, _layouts(question, choice), choice.mesh.shape)
+
+
+def _fault_of_layouts(
+    question: Question, layouts: Sequence[Placements], mesh_sizes: Sequence[int]
+) -> _Fault | None:
     whole = [tuple(spec.shape) for spec in question.operands]
-    held = shapes_held(whole, _layouts(question, choice), choice.mesh.shape)
+    held = shapes_held(whole, layouts, mesh_sizes)
     empty = (shapes for shapes in held if any(map(_is_emptied, whole, shapes)))
     faults = (_fault_on(question, shapes) for shapes in empty)
     return next(filter(None, faults), None)

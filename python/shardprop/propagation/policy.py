@@ -52,7 +52,7 @@ class Policy(Protocol):
 
     @property
     def has_own_plans(self) -> bool:
-        """Does it carry out redistributions otherwise than torch?"""
+        """Does it price and carry out redistributions otherwise than torch?"""
 
     @property
     def corrects(self) -> bool:
@@ -161,6 +161,7 @@ class Asking:
         self.choose = choose
         self.corrects = policy.corrects
         self.completes = policy.completes
+        self.has_own_plans = policy.has_own_plans
         self.cost = policy.cost
         self.one_decision = policy.one_decision
 
@@ -178,6 +179,7 @@ class Afresh:
         self.found: list[Chosen] = []
         self.corrects = policy.corrects
         self.completes = policy.completes
+        self.has_own_plans = policy.has_own_plans
         self.cost = policy.cost
         self.one_decision = policy.one_decision
 

@@ -104,6 +104,10 @@ class Chooser(Protocol):
     def completes(self) -> bool:
         """Have rules the rows of the rule book?"""
 
+    @property
+    def has_own_plans(self) -> bool:
+        """Does it price and carry out redistributions otherwise than torch?"""
+
     def choose(self, question: Question, rule: RowsRule) -> Choice:
         """The choice among the rows of a rule."""
 

@@ -115,6 +115,27 @@ def test_shards_on_two_mesh_dims(
     assert all(torch.equal(local, right) for local in found)
 
 
+def test_the_least_price_is_that_of_what_runs_on_all_ranks(mesh_of: MeshOf) -> None:
+    """100 channels over 8 and 4 ranks leave some of them none, where the kernel raises."""
+    mesh, shape = mesh_of(8, 4), (128, 100, 4, 16, 16)
+    x = spec_of(mesh, shape, (R, S(1)))
+    indices = spec_of(mesh, shape, (S(1), S(1)), dtype=torch.int64)
+    call = aten.max_unpool3d.default, x, indices, [8, 32, 32], [2, 2, 2], [0, 0, 0]
+    with shardprop.enabled():
+        torchs = shardprop.propagate(*call)
+    with shardprop.enabled(policy="optimal", topology="torch"):
+        least = shardprop.propagate(*call)
+        prices = [
+            shardprop.redistribute_cost(spec, spec_of(mesh, shape, wanted, dtype=dtype))
+            for spec, wanted, dtype in zip(
+                (x, indices), torchs.operands, (torch.float32, torch.int64), strict=True
+            )
+        ]
+    assert least.route.correction is EMPTY_SHARDS
+    assert 0 < least.cost <= sum(prices)
+    assert least.operands[0] != (S(1), S(1))
+
+
 def decided(op: Any, *args: Any) -> shardprop.Decision:
     shardprop.enable()
     return shardprop.propagate(op, *args)

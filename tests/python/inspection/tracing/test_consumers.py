@@ -156,6 +156,7 @@ def test_blocks_that_overlap_leave_nothing_behind() -> None:
 def test_who_wraps_a_watch_is_watched_later(
     mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(DTensor, "redistribute", TORCHS)  # which is put back at the end
     with shardprop.watch_consumers():
         watched = vars(DTensor)["redistribute"]
 
