@@ -61,6 +61,13 @@ class Blend(nn.Module):
         return torch.lerp(y, 2 * y, 0.5)[:1]
 
 
+def blended(mesh: DeviceMesh, **settings: Any) -> tuple[nn.Module, graph.ModelPlan]:
+    """Of a batch of 8; its product is pending."""
+    model, weight = Blend(), {"weight": [Shard(0)]}
+    layouts: dict[str, Any] = {"inputs": [[Shard(1)]], "outputs": [[R]], "parameters": weight}
+    return model, planned(model, (torch.ones(8, 16),), mesh, **layouts, **settings)
+
+
 def counted(plan: graph.ModelPlan) -> list[Any]:
     return [dict(plan.ops.unplanned), dict(plan.ops.diverged)]
 
@@ -195,15 +202,7 @@ def test_another_model_is_refused(mesh_of: MeshOf) -> None:
 @pytest.mark.parametrize("before", [None, "torch", "torch's rows", "optimal"])
 def test_rows_of_the_rule_book_are_run(mesh_of: MeshOf, before: str | None) -> None:
     """Whatever is enabled; what that asks for beside its policy holds in the block, too."""
-    model, x = Blend(), torch.ones(8, 16)
-    plan = planned(
-        model,
-        (x,),
-        mesh_of(4),
-        inputs=[[Shard(1)]],
-        outputs=[[R]],
-        parameters={"weight": [Shard(0)]},
-    )
+    model, plan = blended(mesh_of(4))
     settings: dict[str, Any] = {"strict": True}
     if before != "torch":
         settings |= {"policy": "optimal", "topology": "cpu-gloo"}
@@ -213,7 +212,7 @@ def test_rows_of_the_rule_book_are_run(mesh_of: MeshOf, before: str | None) -> N
         with plan.running():
             assert (current_policy() is policy) == (before == "optimal")
             assert current_terms().strict == (before is not None)
-            model(x).sum().backward()
+            model(torch.ones(8, 16)).sum().backward()
         assert current_policy() is policy
     assert counted(plan) == [{}, {}]
     assert plan.mover.done == plan.volume
@@ -222,24 +221,15 @@ def test_rows_of_the_rule_book_are_run(mesh_of: MeshOf, before: str | None) -> N
 
 
 def test_a_plan_of_torchs_rows_runs_under_any_policy(mesh_of: MeshOf) -> None:
-    model, x = Blend(), torch.ones(8, 16)
-    plan = planned(
-        model,
-        (x,),
-        mesh_of(4),
-        inputs=[[Shard(1)]],
-        outputs=[[R]],
-        parameters={"weight": [Shard(0)]},
-        rules="torch",
-    )
+    model, plan = blended(mesh_of(4), rules="torch")
     with shardprop.enabled():
         policy = current_policy()
         with plan.running():
             assert current_policy() is policy
-            model(x).sum().backward()
+            model(torch.ones(8, 16)).sum().backward()
     assert counted(plan) == [{}, {}]
 
 
 def test_rules_are_torchs_or_complete(mesh_of: MeshOf) -> None:
     with pytest.raises(ShardpropError, match="rules: Expected 'complete' or 'torch'"):
-        planned(Blend(), (torch.ones(8, 16),), mesh_of(4), rules="all")
+        blended(mesh_of(4), rules="all")
