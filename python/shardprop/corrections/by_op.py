@@ -37,6 +37,7 @@ from .pooling_of_one_image import POOLING_OF_ONE_IMAGE
 from .powers_of_pending import POWERS_OF_PENDING
 from .reshaped_in_place import RESHAPED_IN_PLACE
 from .scan_from_the_end import SCAN_FROM_THE_END
+from .shared_in_list import SHARED_IN_LIST
 from .sizes_of_the_whole import SIZES_OF_THE_WHOLE
 from .strided_out_of_order import STRIDED_OUT_OF_ORDER
 from .strided_view import STRIDED_VIEW
@@ -52,6 +53,7 @@ __all__ = ["CORRECTIONS", "corrections_of"]
 CORRECTIONS: tuple[Correction, ...] = (
     LOCAL_SIZES,
     LIST_MOVED_INSIDE,
+    SHARED_IN_LIST,
     NO_DIMS_NAMED,
     SCAN_FROM_THE_END,
     BACKWARD_FROM_THE_END,

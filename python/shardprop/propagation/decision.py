@@ -9,6 +9,7 @@ from .. import _core, _torch
 from .._torch import DTensorSpec, OpSchema, OutputSharding
 from ..corrections.correction import Correction
 from ..corrections.list_moved_inside import LIST_MOVED_INSIDE
+from ..corrections.shared_in_list import SHARED_IN_LIST
 from ..errors import RefusedPlacementError, ShardpropError
 from ..metadata import output_meta
 from ..model.question import NoStrategyError, OutputMeta, Placed
@@ -21,6 +22,7 @@ from .logs import declined_inside
 from .op_call import specs_of
 from .reading import refuse_read_of_one_rank
 from .route import Route, Who, decomposer, route_by_arguments
+from .shared_operands import rule_that_agrees
 
 __all__ = [
     "DECLINED",
@@ -180,6 +182,8 @@ def _decide_call(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Inside
             declined_inside(schema.op, declined)
             fault = _fault_left(found, declined)
         else:
+            if chooser.corrects and rule_that_agrees(schema, found.rule, chooser, lambda _: meta):
+                return Inside(None, SHARED_IN_LIST)
             return Inside(answer, found.correction)
     with chooser.one_decision():
         by_torch = _torch.torch_propagate_with_meta(schema, meta)

@@ -13,6 +13,7 @@ from ..corrections.by_op import corrections_of
 from ..corrections.correction import CallCorrection, Correction
 from ..corrections.empty_shards import EMPTY_SHARDS
 from ..corrections.local_sizes import LOCAL_SIZES
+from ..corrections.shared_in_list import SHARED_IN_LIST
 from ..corrections.written_and_moved import WRITTEN_AND_MOVED
 from ..model.mesh import core_mesh
 from ..model.op_traits import traits_of
@@ -34,6 +35,7 @@ from ..rules.rule import (
 from ..rules.torch_registry import TorchsWay
 from .decomposition import Declined, Decomposer
 from .empty_shards import rule_for_all_ranks
+from .shared_operands import rule_that_agrees
 
 __all__ = [
     "Route",
@@ -255,9 +257,12 @@ def route(schema: OpSchema, chooser: Chooser, completes: bool | None = None) -> 
         completes = chooser.completes
     if completes and found.rule is not None:
         found = replace(found, rule=completed(found.rule, schema.op))
-    if found.rule is None or not found.minds_empty or not chooser.corrects:
+    if found.rule is None or not chooser.corrects:
         return found
-    if not _core.has_empty_shard(schema.args_schema, core_mesh, True):
+    agreeing = rule_that_agrees(schema, found.rule, chooser)
+    if agreeing is not None:
+        return replace(found, rule=agreeing, correction=SHARED_IN_LIST)
+    if not found.minds_empty or not _core.has_empty_shard(schema.args_schema, core_mesh, True):
         return found
     rule = rule_for_all_ranks(schema, found.rule, chooser)
     return found if rule is None else replace(found, rule=rule, correction=EMPTY_SHARDS)

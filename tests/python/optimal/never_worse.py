@@ -21,7 +21,7 @@ from ..parity.cases import Draw, case_at
 from ..parity.layouts import Operand
 from ..parity.meshes import MeshKey
 from ..parity.oracle import forget_history
-from ..parity.registry import Form, Rule, propagator
+from ..parity.registry import Rule, propagator
 from ..parity.sketch import map_leaves
 from ..quiet import quiet
 from .moved import Pair, Prices, leaves_order, moved
@@ -143,11 +143,7 @@ def _decider(case: Case) -> str:
     rule = route_of(case.op).rule
     if rule is None:
         return "torch's function"
-    if rule.as_rows is None:
-        return "follow rule"
-    # Each element is decided as if the tensor that all of them share were moved for it alone.
-    shares = case.form is Form.LIST and any(isinstance(arg, Operand) for arg in case.args)
-    return "search by elements that share a tensor" if shares else "search"
+    return "follow rule" if rule.as_rows is None else "search"
 
 
 @dataclass

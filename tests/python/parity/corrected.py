@@ -16,6 +16,7 @@ from shardprop.corrections.list_moved_inside import LIST_MOVED_INSIDE
 from shardprop.corrections.local_sizes import LOCAL_SIZES
 from shardprop.corrections.named_as_in_place import NAMED_AS_IN_PLACE
 from shardprop.corrections.reshaped_in_place import RESHAPED_IN_PLACE
+from shardprop.corrections.shared_in_list import SHARED_IN_LIST
 from shardprop.corrections.strided_out_of_order import STRIDED_OUT_OF_ORDER
 from shardprop.corrections.uneven_flattened_gather import UNEVEN_FLATTENED_GATHER
 from shardprop.corrections.written_view import WRITTEN_VIEW
@@ -34,7 +35,7 @@ _WITHIN = 1_500
 # Of decompositions that read sizes a run of 2,500 cases had none on torch 2.15.
 _WITHIN_OF_SIZES = 8_000
 # Such operands, and ops with such a decomposition, are next to never drawn.
-_RARE = (AVERAGE_OF_INTEGERS, JOINED_BOOLS, LIST_MOVED_INSIDE)
+_RARE = (AVERAGE_OF_INTEGERS, JOINED_BOOLS, LIST_MOVED_INSIDE, SHARED_IN_LIST)
 
 
 def why_another(case: Case) -> str | None:
