@@ -11,7 +11,7 @@ SHARED_IN_LIST = Correction(
     fault="decides each element of the list as if the tensor that all of them share were moved for "
     "it alone, and moves it to where the first element wants it: others take the part that a rank "
     "holds for the whole.",
-    right="brings that tensor to Replicate for all elements, where they do not want it in one "
-    "place.",
+    right="decides all elements with that tensor in one place, the one that costs least in all. "
+    "Where an op writes into its list and no place is right for all elements, it is refused.",
     ends="a decision of torch's for all elements together.",
 )

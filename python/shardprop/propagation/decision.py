@@ -70,7 +70,10 @@ def left_to_torch(schema: OpSchema, found: Route, declined: Exception, strict: b
 
 
 def _fault_left(found: Route, declined: Exception) -> Correction | None:
-    """The fault that a decision of torch's would have: no strategy is left without it."""
+    """The fault that a decision of torch's would have: no strategy is left without it; or may have:
+    torch does not look whether the elements of a list agree."""
+    if found.may_disagree:
+        return SHARED_IN_LIST
     return found.correction if isinstance(declined, NoStrategyError) else None
 
 
@@ -183,7 +186,7 @@ def _decide_call(schema: OpSchema, meta: OutputMeta, chooser: Chooser) -> Inside
             fault = _fault_left(found, declined)
         else:
             if chooser.corrects and rule_that_agrees(schema, found.rule, chooser, lambda _: meta):
-                return Inside(None, SHARED_IN_LIST)
+                return Inside(None, SHARED_IN_LIST)  # as if it would move inside
             return Inside(answer, found.correction)
     with chooser.one_decision():
         by_torch = _torch.torch_propagate_with_meta(schema, meta)

@@ -188,6 +188,10 @@ class OptimalPolicy:
         """Prices that go to `otherwise` belong to one decision."""
         return self._otherwise.one_decision()
 
+    def aside(self) -> AbstractContextManager[None]:
+        """What is asked in the block is counted nowhere."""
+        return self._recorder.aside()
+
     def steps(self, src: DTensorSpec, dst: DTensorSpec) -> Sequence[Step] | None:
         """The plan that is carried out; None where torch's is.
 

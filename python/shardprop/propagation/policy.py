@@ -94,6 +94,9 @@ class Policy(Protocol):
     def one_decision(self) -> AbstractContextManager[None]:
         """Prices asked for in the block belong to one decision."""
 
+    def aside(self) -> AbstractContextManager[None]:
+        """What is asked in the block is counted nowhere."""
+
     def install(self) -> None:
         """Put prices and plans in the place of torch's."""
 
@@ -118,6 +121,7 @@ class TorchPolicy:
         self.cost = planner.cost
         self.communication = planner.cost
         self.one_decision = planner.one_decision
+        self.aside = recorder.aside
         self.install_plans = planner.install_plans
 
     @functools.cached_property
@@ -164,6 +168,7 @@ class Asking:
         self.has_own_plans = policy.has_own_plans
         self.cost = policy.cost
         self.one_decision = policy.one_decision
+        self.aside = policy.aside
 
 
 class Afresh:
@@ -182,6 +187,7 @@ class Afresh:
         self.has_own_plans = policy.has_own_plans
         self.cost = policy.cost
         self.one_decision = policy.one_decision
+        self.aside = policy.aside
 
     def choose(self, question: Question, rule: RowsRule) -> Choice:
         """As the policy does."""

@@ -35,7 +35,7 @@ from ..rules.rule import (
 from ..rules.torch_registry import TorchsWay
 from .decomposition import Declined, Decomposer
 from .empty_shards import rule_for_all_ranks
-from .shared_operands import rule_that_agrees
+from .shared_operands import may_disagree, rule_that_agrees
 
 __all__ = [
     "Route",
@@ -74,6 +74,7 @@ class Route:
         correction: The fault that torch's own decision of this call has, or may have. The core
             decides it rightly. Where such a call is left to torch, what torch decides is refused.
         minds_empty: May it raise where a rank holds nothing of an operand?
+        may_disagree: Is it a list op whose elements may want what they share in several places?
     """
 
     op: OpOverload
@@ -85,6 +86,7 @@ class Route:
     corrections: tuple[CallCorrection, ...] = ()
     correction: Correction | None = None
     minds_empty: bool = False
+    may_disagree: bool = False
 
     @property
     def reason(self) -> str:
@@ -259,13 +261,25 @@ def route(schema: OpSchema, chooser: Chooser, completes: bool | None = None) -> 
         found = replace(found, rule=completed(found.rule, schema.op))
     if found.rule is None or not chooser.corrects:
         return found
-    agreeing = rule_that_agrees(schema, found.rule, chooser)
-    if agreeing is not None:
-        return replace(found, rule=agreeing, correction=SHARED_IN_LIST)
+    if may_disagree(schema):
+        return _decided_together(found, schema, chooser)
     if not found.minds_empty or not _core.has_empty_shard(schema.args_schema, core_mesh, True):
         return found
     rule = rule_for_all_ranks(schema, found.rule, chooser)
     return found if rule is None else replace(found, rule=rule, correction=EMPTY_SHARDS)
+
+
+def _decided_together(found: Route, schema: OpSchema, chooser: Chooser) -> Route:
+    """The route of a list op whose elements share a tensor.
+
+    What they want one by one under a policy of our own is no fault of torch's.
+    """
+    assert found.rule is not None
+    agreement = rule_that_agrees(schema, found.rule, chooser)
+    if agreement is None:
+        return replace(found, may_disagree=True)
+    fault = SHARED_IN_LIST if agreement.disagreed and not chooser.has_own_plans else None
+    return replace(found, rule=agreement.rule, correction=fault, may_disagree=True)
 
 
 def route_by_arguments(schema: OpSchema, chooser: Chooser) -> Route:

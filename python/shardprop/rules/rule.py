@@ -117,6 +117,9 @@ class Chooser(Protocol):
     def one_decision(self) -> AbstractContextManager[None]:
         """Prices asked for in the block belong to one decision."""
 
+    def aside(self) -> AbstractContextManager[None]:
+        """What is asked in the block is counted nowhere."""
+
 
 class Rule:
     """What the core decides an op by.

@@ -9,11 +9,14 @@ import torch
 from torch._decomp import decomposition_table, register_decomposition
 from torch.distributed._local_tensor import LocalTensor, LocalTensorMode
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Partial, Placement
+from torch.distributed.tensor import DTensor, Partial, Placement, Shard
 
 import shardprop
 from shardprop._torch import OpOverload
 from shardprop.corrections.shared_in_list import SHARED_IN_LIST
+from shardprop.errors import RefusedPlacementError
+from shardprop.model.placements import Placements
+from shardprop.propagation import propagator, shared_operands
 
 from ..narrow import sharded
 from ..specs import P, R, S, spec_of
@@ -86,6 +89,75 @@ def test_torch_alone_takes_the_first_ones_word(
     assert not all(map(torch.allclose, alone, right))
     with shardprop.enabled(corrections=False):
         assert all(map(torch.equal, computed(op, mesh_of(RANKS), items, P), alone))
+
+
+def test_it_moves_only_on_the_mesh_dims_on_which_they_disagree(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(2, 4)
+    lists = [spec_of(mesh, (64, 64), p) for p in ((R, R), (R, P))]
+    with shardprop.enabled():
+        found = shardprop.propagate(aten._foreach_mul.Tensor, lists, spec_of(mesh, (), (P, P)))
+    assert found.operands == ((R, R), (R, P), (P, R))
+    assert found.route.correction is SHARED_IN_LIST
+
+
+# Of two matrices and a number for both: placements over the mesh dims.
+TOGETHER = [
+    ((4,), (P,), (R,), (P,)),
+    ((2, 4), (P, R), (R, P), (P, P)),
+    ((2, 4), (P, S(0)), (P, P), (P, R)),
+]
+
+
+@pytest.mark.parametrize(("sizes", "one", "two", "other"), TOGETHER, ids=str)
+def test_under_policy_optimal_elements_are_decided_together(
+    sizes: tuple[int, ...], one: Placements, two: Placements, other: Placements, mesh_of: MeshOf
+) -> None:
+    """What they share is moved once, so that the least of each is not the least of all."""
+    mesh = mesh_of(*sizes)
+    lists = [spec_of(mesh, (2048, 2048), one), spec_of(mesh, (2048, 2048), two)]
+    number = spec_of(mesh, (), other)
+    with shardprop.enabled():
+        torchs = shardprop.propagate(aten._foreach_add.Tensor, lists, number)
+    with shardprop.enabled(policy="optimal", topology="h100-nvlink"):
+        ours = shardprop.propagate(aten._foreach_add.Tensor, lists, number)
+        price = propagator.current_policy().cost
+        costs = [
+            sum(
+                price(src, spec_of(mesh, tuple(src.shape), wanted))
+                for src, wanted in zip([*lists, number], found.operands, strict=True)
+                if src.placements != wanted
+            )
+            for found in (ours, torchs)
+        ]
+    assert costs[0] <= costs[1]
+    assert sum(ours.operand_costs) == pytest.approx(costs[0])
+    assert ours.route.correction is None
+
+
+class MyShard(Shard):
+    """A placement that the core does not know."""
+
+
+def test_what_the_core_leaves_to_torch_is_refused(mesh_of: MeshOf) -> None:
+    mesh = mesh_of(RANKS)
+    lists = [spec_of(mesh, (6, 3), (p,)) for p in (R, P, MyShard(0))]
+    op = aten._foreach_mul.Tensor
+    with shardprop.enabled():
+        with pytest.raises(RefusedPlacementError, match="moved for it alone"):
+            shardprop.propagate(op, lists, spec_of(mesh, (), (P,)))
+        found = shardprop.propagate(op, [lists[0], lists[2]], spec_of(mesh, (), (R,)))
+    assert found.operands[0] == (R,)
+
+
+def test_without_anything_pending_elements_are_asked_once(
+    mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mesh = mesh_of(RANKS)
+    lists = [spec_of(mesh, (6, 3), (p,)) for p in (R, S(0))]
+    monkeypatch.setattr(shared_operands, "asked_of", None)
+    with shardprop.enabled():
+        found = shardprop.propagate(aten._foreach_mul_.Tensor, lists, spec_of(mesh, (), (R,)))
+    assert found.operands == ((R,), (S(0),), (R,))
 
 
 def test_elements_that_agree_are_decided_as_torch_does(mesh_of: MeshOf) -> None:

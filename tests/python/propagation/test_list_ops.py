@@ -129,13 +129,16 @@ def test_elements_that_are_alike_have_their_metadata_from_the_first_of_them(mesh
     assert asked == [3, 3]
 
 
-def test_one_tensor_for_all_elements_is_where_the_first_of_them_wants_it(mesh_of: Any) -> None:
-    """The second element alone would have its sum finished: it is multiplied by another sum."""
+def test_torch_has_one_tensor_for_all_elements_where_the_first_wants_it(mesh_of: Any) -> None:
+    """The second element alone would have its sum finished: it is multiplied by another sum, which
+    is wrong; see corrections/test_shared_in_list.py."""
     whole, pending = (spec_of(mesh_of(4), (64, 64), [placement]) for placement in (R, P))
     op = aten._foreach_mul.Tensor
     args = ([whole, pending], spec_of(mesh_of(4), (), [P]))
     expected = answer(op, args)
     with shardprop.enabled(strict=True):
+        assert shardprop.propagate(op, *args).operands == ((R,), (P,), (R,))
+    with shardprop.enabled(strict=True, corrections=False):
         assert answer(op, args) == expected
         assert shardprop.propagate(op, *args).operands == ((R,), (P,), (P,))
         sharding = _torch.propagator().propagate_op_sharding_non_cached(

@@ -47,7 +47,8 @@ class Strategies:
         operand_metas: Per operand shape, stride and dtype of the whole tensor.
         output_metas: Per output, likewise; None for an absent one.
         elements: Of a list op, per element of its lists the strategies of that element, which may
-            be chosen for each by itself; all else here is about the first. Empty for other ops.
+            be chosen for each by itself, save that a tensor which all of them share is in one
+            place; all else here is about the first. Empty for other ops.
     """
 
     def __init__(
