@@ -70,6 +70,7 @@ from .dtensors import (
     moved_to,
     other_tensors,
     spec_of,
+    table_with,
     version_of,
     without_compile_wrapper,
 )
@@ -120,6 +121,7 @@ from .mesh import (
 from .metadata import VALUES_NEEDED, fake_mode_lock, torch_output_meta, validate_meta_count
 from .modes import (
     as_dispatched,
+    autocast_state,
     dispatch_state,
     fake_kernel_state,
     has_global_hooks,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -72,6 +72,11 @@ def other_tensors(
     finally:
         for table, name, tensor in held:
             table[name] = tensor
+
+
+def table_with(module: torch.nn.Module, name: str) -> Mapping[str, Any]:
+    """Where a module keeps its parameter or buffer of this name."""
+    return module._parameters if name in module._parameters else module._buffers
 
 
 def without_compile_wrapper(module: torch.nn.Module) -> torch.nn.Module:

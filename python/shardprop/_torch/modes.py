@@ -163,6 +163,12 @@ def is_autocast_on() -> bool:
     return torch._C._is_any_autocast_enabled()
 
 
+def autocast_state() -> tuple[tuple[str, torch.dtype], ...]:
+    """The types of devices for which autocast changes ops, and to which dtype."""
+    kinds = [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+    return tuple((kind, torch.get_autocast_dtype(kind)) for kind in kinds)
+
+
 def kernels_allowed() -> tuple[bool, ...]:
     """Which kernels attention may take."""
     return (

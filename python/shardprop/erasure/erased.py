@@ -24,7 +24,7 @@ from .._torch.compiled_guards import ForwardsOf
 from .._torch.joint_graphs import NotErased
 from ..errors import ShardpropError
 from ..propagation.observers import is_watched
-from .passes import PASSES, ROUNDING_PASSES
+from .passes import PASSES
 from .pieces import Piece
 from .torch_backend import Backend
 
@@ -99,10 +99,6 @@ def erase(
         ShardpropError: an unknown pass or compiler, or something that cannot be called; when it is
             called, a program that cannot be captured whole under `fullgraph`.
     """
-    known = (*PASSES, *ROUNDING_PASSES)
-    unknown = [name for name in passes if name not in known]
-    if unknown:
-        raise ShardpropError(f"Expected passes among {', '.join(known)}, got {', '.join(unknown)}.")
     if not callable(program):
         raise ShardpropError(f"Expected a module or a function, got {type(program).__name__}.")
     backend = Backend(passes, compiler, recompute=recompute)

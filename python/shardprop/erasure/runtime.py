@@ -37,19 +37,20 @@ def forward_alone(forward: _Local, joint: JointGraph, silent: Sequence[bool]) ->
 
     Args:
         forward: Of what a rank holds of the operands, what it is to hold of those that are written
-            into, and what of the results.
+            into, what of the results, and perhaps more.
         joint: What the program takes and returns.
         silent: For each operand that is written into, whether nobody counts that.
     """
     held, wrapped = _held(joint.operands), _wrapped(joint.results)
     write, first = writing(joint.written, silent), len(joint.written)
+    last = first + len(joint.results)
 
     def run(*operands: Any) -> tuple[Any, ...]:
         with torch.no_grad():
             with _torch.without_autocast(), _torch.below_autograd():
                 made = forward(held(operands))
             write(operands, made[:first])
-        return wrapped(made[first:])
+        return wrapped(made[first:last])
 
     return run
 
@@ -122,10 +123,15 @@ def differentiable(
                 made = backward_without(absent)(kept)
             return hand_on(made, given)
 
-    run: _Run = Erased.apply
-    if not again:
-        return run
-    return lambda *operands: run(*operands, *[operands[at] for at in again])
+    run_with_gradients: _Run = Erased.apply
+    alone = forward_alone(forward, joint, silent)
+
+    def run(*operands: Any) -> tuple[Any, ...]:
+        if not torch.is_grad_enabled():
+            return alone(*operands)
+        return run_with_gradients(*operands, *[operands[at] for at in again])
+
+    return run
 
 
 def _seen(tensor: torch.Tensor) -> tuple[weakref.ref[torch.Tensor], int]:

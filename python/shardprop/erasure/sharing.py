@@ -6,11 +6,23 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import torch
 from torch import fx
 
 from .._torch.graph_calls import may_be_a_view
+from ..model.graph_values import called
 
-__all__ = ["Sharing", "memory_of", "shares", "sharing_of"]
+__all__ = [
+    "Sharing",
+    "keep_results_apart",
+    "memories_of_results",
+    "memory_of",
+    "shares",
+    "sharing_of",
+]
+
+
+_CLONE = torch.ops.aten.clone.default
 
 
 class Sharing(NamedTuple):
@@ -68,6 +80,27 @@ def sharing_of(forward: fx.Graph, backward: fx.Graph, results: int, tangents: in
             if node is not None and memory_of(node) in taken[:first]
         ),
     )
+
+
+def memories_of_results(graph: fx.Graph, first: int, last: int) -> list[int]:
+    """For each result of a graph, which it returns from `first` on and before `last`, the first one
+    that may share its memory: itself, as a rule."""
+    returned: Any = graph.output_node().args[0]
+    memories = [memory_of(node) for node in returned[first:last]]
+    return [memories.index(memory) for memory in memories]
+
+
+def keep_results_apart(graph: fx.Graph, first: int, before: Sequence[int]) -> None:
+    """Have a graph return copies where results share memory that did not `before`: equal calls have
+    become one, and who writes into one result would write into the other."""
+    now = memories_of_results(graph, first, first + len(before))
+    output = graph.output_node()
+    returned: list[Any] = [*output.args[0]]  # type: ignore[misc]
+    for at, (was, shares_with) in enumerate(zip(before, now, strict=True)):
+        if shares_with not in (at, was):
+            with graph.inserting_before(output):
+                returned[first + at] = called(graph, _CLONE, returned[first + at])
+    output.args = (returned,)
 
 
 def memory_of(node: fx.Node) -> fx.Node:

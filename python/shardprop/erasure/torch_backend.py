@@ -25,11 +25,11 @@ from .absent import without_tangents
 from .contributions import sums_left_to_autograd
 from .generated import Run, generated
 from .incoming import Incoming
-from .passes import FEWER_COLLECTIVES, PASSES, cleaned
+from .passes import FEWER_COLLECTIVES, PASSES, ROUNDING_PASSES, cleaned
 from .pieces import Piece, first_line, piece_of
 from .program import Program
 from .runtime import differentiable, forward_alone
-from .sharing import sharing_of
+from .sharing import keep_results_apart, memories_of_results, sharing_of
 from .written import silently, values_apart, why_not_written
 
 __all__ = ["Backend", "backend"]
@@ -47,7 +47,7 @@ class Backend:
         recompute: May a backward make cheap calls of the forward again, to keep less?
 
     Raises:
-        ShardpropError: torch.compile knows no backend of this name.
+        ShardpropError: an unknown pass, or torch.compile knows no backend of this name.
 
     Attributes:
         pieces: What was made, in the order in which it was, and what was left to DTensor.
@@ -61,6 +61,12 @@ class Backend:
         *,
         recompute: bool = False,
     ) -> None:
+        known = (*PASSES, *ROUNDING_PASSES)
+        unknown = [name for name in passes if name not in known]
+        if unknown:
+            raise ShardpropError(
+                f"Expected passes among {', '.join(known)}, got {', '.join(unknown)}."
+            )
         self._compiler = backend_of(compiler) if isinstance(compiler, str) else compiler
         self.pieces: list[Piece] = []
         self.passed: Counter[str] = Counter()
@@ -100,7 +106,7 @@ class Backend:
             with CAPTURING, _fresh_decisions(), ExitStack() as stack:
                 captured = Captured(stack, graph, operands, incoming.tangents)
                 joint = captured.joint_graph()
-                made = self._local(joint, piece, incoming)
+                made = self.local(joint, piece, incoming)
         except NotErased:
             raise
         except Exception as error:  # of torch's compiler: the program may be right all the same
@@ -120,16 +126,27 @@ class Backend:
 
         return run
 
-    def _local(self, joint: JointGraph, piece: Piece, incoming: Incoming) -> _Run:
+    def local(self, joint: JointGraph, piece: Piece, incoming: Incoming) -> _Run:
+        """A function of the tensors of a program that runs its local graphs.
+
+        Args:
+            joint: Its forward and backward.
+            piece: Is told what is made.
+            incoming: As for `made`.
+        """
         piece.takes(joint)
         written, results = _places_of_tensors(joint, joint.written), len(joint.results)
+        first = len(written)
+        apart = memories_of_results(joint.graph.graph, first, first + results)
         if not joint.tangents:
             whole = self._clean(joint.graph, joint)
+            keep_results_apart(whole.graph, first, apart)
             silent = silently(whole.graph, written)
             values_apart(whole.graph, written, results)
             return forward_alone(self._function(whole, piece), joint, silent)
         both = partitioned(joint, recompute=self._recompute)
         ahead, back = (self._clean(graph, joint) for graph in both)
+        keep_results_apart(ahead.graph, first, apart)
         again = sums_left_to_autograd(back.graph, incoming.uses)
         silent = silently(ahead.graph, written)
         values_apart(ahead.graph, written, results)

@@ -22,8 +22,11 @@ def build(labelled: Labelled, planner: ExactPlanner, constraints: UserConstraint
     for node, candidates in zip(program.nodes, labelled.candidates, strict=True):
         problem.add_node(node.name, candidates.compute_us)
     Edges(labelled, planner).add_to(problem)
-    for name, gradient in program.gradients.items():
-        problem.equal([program.parameters[name], gradient], name=f"grad({name}) placed like {name}")
+    for entering, gradient in program.gradient_of.items():
+        name = program.nodes[entering].name
+        problem.equal([entering, gradient], name=f"grad({name}) placed like {name}")
+    for name, written in program.written.items():
+        problem.equal([program.buffers[name], written], name=f"new {name} placed like {name}")
     for output, tangent in program.tangents:
         name = program.nodes[output].name
         problem.equal([output, tangent], name=f"grad({name}) placed like {name}")

@@ -117,7 +117,7 @@ class CandidatesOf:
         return known
 
     def _ask(self, node: Node, args: Any, kwargs: Any, offered: list[Ids]) -> Candidates:
-        if node.op is None or node.index in self._program.constants:
+        if node.op is None or node.index in self._program.constants or node.draws:
             return self._whole(node, args, kwargs)
         metas = [self._program.meta(ref) for ref in node.operands]
         sources = [
@@ -149,7 +149,8 @@ class CandidatesOf:
         return Candidates(found.outputs, operands[kept], compute)
 
     def _whole(self, node: Node, args: Any, kwargs: Any) -> Candidates:
-        """Nothing but whole tensors, of an op that has no strategies."""
+        """Nothing but whole tensors: of an op that has no strategies, or that draws random numbers,
+        which are to be those of one device."""
         absent = [self._replicated if meta is not None else -1 for meta in node.outputs]
         cost = self._compute.us(node.op, args, kwargs, list(node.outputs))
         return Candidates(

@@ -54,6 +54,7 @@ class Capture:
     labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
     _rules: str = field(default="complete", repr=False)
+    _device: str = field(default="cpu", repr=False)
 
     def solve(self, *, time_limit: float | None = 60.0, **settings: Any) -> ModelPlan:
         """The best plan, with a proof unless the time limit comes first.
@@ -71,7 +72,8 @@ class Capture:
 
     def plan(self, solution: Solution) -> ModelPlan:
         """What a solution of the problem means for the model."""
-        return ModelPlan(solution, self.problem, self.labelled, self._planner, self._rules)
+        of = self.problem, self.labelled, self._planner, self._rules, self._device
+        return ModelPlan(solution, *of)
 
 
 def capture(
@@ -114,9 +116,9 @@ def capture(
             where the model comes to it, ours is registered, as by `register_single_dim_rule`.
 
     Raises:
-        ShardpropError: the model writes into its tensors, no output has a gradient, the topology
-            has a fault or no part ``compute``, a wish fits no tensor, or `rules` is neither of the
-            two.
+        ShardpropError: the model writes into its inputs or parameters, or what it does depends on
+            the values of tensors; no output has a gradient; the topology has a fault or no part
+            ``compute``; a wish fits no tensor; or `rules` is neither of the two.
         Exception: what the model raises.
     """
     began = time.perf_counter()
@@ -150,6 +152,7 @@ def capture(
         labelled,
         planner,
         rules,
+        kind,
     )
 
 

@@ -1,65 +1,54 @@
-"""A model whose parameters, inputs and outputs lie where a plan wants them."""
+"""A model whose parameters and buffers are where a plan wants them."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import nn
 from torch.distributed.tensor import distribute_tensor
 
-from ..._torch import DeviceMesh, DTensor
+from ... import _torch
+from ..._torch import DeviceMesh, DTensor, DTensorSpec, make_spec
 from ...errors import ShardpropError
-from ...model.placements import Placements
-from .boundaries import Boundaries, only
-from .moves import Mover
-from .planned_ops import Chosen, PlannedOps, stands_for
+from .chosen import Chosen, only
+from .moves import in_memory_like
 from .program import Program, Ref
 
-__all__ = ["distribute"]
-
-# Where a model keeps what ties it to its plan.
-_HOOKS = "_shardprop_hooks"
+__all__ = ["check_is_of", "distribute"]
 
 
-def distribute(
-    model: nn.Module,
-    program: Program,
-    chosen: Chosen,
-    mesh: DeviceMesh,
-    mover: Mover,
-    ops: PlannedOps,
-) -> None:
-    """Make DTensors of the parameters and buffers, and hook on to the model's inputs, outputs and
-    gradients.
+def distribute(model: nn.Module, program: Program, chosen: Chosen, mesh: DeviceMesh) -> None:
+    """Make DTensors of the parameters and buffers, where the plan has them.
 
     Raises:
-        ShardpropError: the model has other parameters or buffers than the one that was captured.
+        ShardpropError: as `check_is_of`.
+        Exception: what torch raises while a tensor is distributed; the model is as it was.
     """
-    _check(model, program)
-    whole: dict[int, Any] = {}
-    for name, parameter in list(model.named_parameters(remove_duplicate=False)):
-        if id(parameter) not in whole:
-            made = _parameter(name, parameter, program, chosen, mesh, mover)
-            whole[id(parameter)] = (parameter, made)
-        _set(model, name, whole[id(parameter)][1])
-    for name, buffer in list(model.named_buffers(remove_duplicate=False)):
-        if id(buffer) not in whole:
-            node = program.buffers[name]
-            placed = _placed(buffer, mesh, only(chosen, node))
-            stands_for(placed, Ref(node), program)
-            whole[id(buffer)] = (buffer, placed)
-        _set(model, name, whole[id(buffer)][1])
-    boundary = Boundaries(program, chosen, mesh, mover, ops)
-    for handle in model.__dict__.pop(_HOOKS, ()):
-        handle.remove()
-    model.__dict__[_HOOKS] = (
-        model.register_forward_pre_hook(boundary.enter, with_kwargs=True, prepend=True),
-        model.register_forward_hook(boundary.leave),
-    )
+    check_is_of(model, program, mesh)
+    nodes = {**program.parameters, **program.buffers}
+    given = [
+        *model.named_parameters(remove_duplicate=False),
+        *model.named_buffers(remove_duplicate=False),
+    ]
+    made: dict[int, torch.Tensor] = {}
+    for name, tensor in given:
+        if id(tensor) not in made:
+            meta = program.meta(Ref(nodes[name]))
+            placed = _placed(tensor.detach(), make_spec(mesh, only(chosen, nodes[name]), meta))
+            is_parameter = isinstance(tensor, nn.Parameter)
+            made[id(tensor)] = (
+                nn.Parameter(placed, tensor.requires_grad) if is_parameter else placed
+            )
+    for name, tensor in given:
+        path, _, attribute = name.rpartition(".")
+        setattr(model.get_submodule(path), attribute, made[id(tensor)])
 
 
-def _check(model: nn.Module, program: Program) -> None:
+def check_is_of(model: nn.Module, program: Program, mesh: DeviceMesh) -> None:
+    """Is it the model that was captured, or one like it, with what it has on this mesh?
+
+    Raises:
+        ShardpropError: it is not.
+    """
     for kind, has, wanted in (
         ("parameters", dict(model.named_parameters()), program.parameters),
         ("buffers", dict(model.named_buffers()), program.buffers),
@@ -71,47 +60,37 @@ def _check(model: nn.Module, program: Program) -> None:
                 f"{', '.join(other[:5])}."
             )
         for name, tensor in has.items():
-            meta = program.nodes[wanted[name]].outputs[0]
-            if meta is not None and tensor.shape != meta.shape:
+            meta = program.meta(Ref(wanted[name]))
+            if tensor.shape != meta.shape or tensor.dtype != meta.dtype:
                 raise ShardpropError(
-                    f"{kind}: Expected {name} of shape {tuple(meta.shape)}, got "
-                    f"{tuple(tensor.shape)}."
+                    f"{kind}: Expected {name} of shape {tuple(meta.shape)} and {meta.dtype}, got "
+                    f"{tuple(tensor.shape)} and {tensor.dtype}."
                 )
+            if isinstance(tensor, DTensor) and tensor.device_mesh != mesh:
+                raise ShardpropError(
+                    f"{kind}: Expected {name} on the mesh of the plan, got it on "
+                    f"{tensor.device_mesh}."
+                )
+    _check_modules(model, program)
 
 
-def _set(model: nn.Module, name: str, tensor: torch.Tensor) -> None:
-    path, _, attribute = name.rpartition(".")
-    setattr(model.get_submodule(path), attribute, tensor)
+def _check_modules(model: nn.Module, program: Program) -> None:
+    kinds = [kind for kind, _ in program.call.modules]
+    for (name, module), kind in zip(model.named_modules(), kinds, strict=False):
+        if type(module) is not kind:
+            raise ShardpropError(
+                f"{name or 'the model'}: Expected a {kind.__name__}, as captured, got a "
+                f"{type(module).__name__}."
+            )
+    count = len([*model.modules()])
+    if count != len(kinds):
+        raise ShardpropError(f"Expected a model of {len(kinds)} modules, as captured, got {count}.")
 
 
-def _placed(tensor: torch.Tensor, mesh: DeviceMesh, placements: Placements) -> DTensor:
+def _placed(tensor: torch.Tensor, spec: DTensorSpec) -> DTensor:
+    """What a rank holds lies in memory as the whole one that was captured does."""
     if isinstance(tensor, DTensor):
-        return tensor.redistribute(mesh, placements)
-    return distribute_tensor(tensor, mesh, placements)
-
-
-def _parameter(
-    name: str,
-    parameter: nn.Parameter,
-    program: Program,
-    chosen: Chosen,
-    mesh: DeviceMesh,
-    mover: Mover,
-) -> nn.Parameter:
-    node = program.parameters[name]
-    placements = only(chosen, node)
-    placed = _placed(parameter.detach(), mesh, placements)
-    made = nn.Parameter(placed, requires_grad=parameter.requires_grad)
-    stands_for(made, Ref(node), program)
-    if made.requires_grad:
-        # A gradient is placed like its parameter: what the plan ends the backward pass with.
-        gradient = program.gradients.get(name)
-
-        def placed_like_it(found: DTensor) -> DTensor:
-            moved = mover.moved(found, placements)
-            if gradient is not None:
-                stands_for(moved, Ref(gradient), program)
-            return moved
-
-        made.register_hook(placed_like_it)  # type: ignore[no-untyped-call]
-    return made
+        placed = tensor.redistribute(spec.mesh, spec.placements)
+    else:
+        placed = distribute_tensor(tensor, spec.mesh, spec.placements)
+    return _torch.wrapped(in_memory_like(spec.stride, _torch.local_of(placed)), spec)

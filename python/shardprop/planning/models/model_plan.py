@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ..._torch import DeviceMesh, make_spec
+from ..._torch.compiled_frames import Compiler
+from ..._torch.joint_graphs import CAPTURING
+from ...erasure import PASSES, Backend, Piece
 from ...model.placements import Placements
 from ...model.plan_steps import Step
 from ...propagation import propagator
@@ -19,11 +22,12 @@ from ...redistribution.optimal_planner import ExactPlanner
 from ..graph.problem import Problem
 from ..graph.solution import Solution
 from .baselines import baselines
-from .boundaries import only
-from .distributing import distribute
+from .chosen import only
+from .compiled import GradientsMoved, PlannedCall, run_by
+from .distributing import check_is_of, distribute
 from .labelled import Labelled
-from .moves import Mover, Volume, volume
-from .planned_ops import PlannedOps
+from .lowering import lowered
+from .moves import Volume, volume
 from .program import Program, Ref
 from .report import PlanReport, report_of
 
@@ -57,7 +61,9 @@ class Redistribution:
         operand: Which of its operands it is.
         src: Placements it is made with.
         dst: Placements it is read with.
-        steps: The exact plan.
+        steps: The exact plan, of which the price is that of the problem.
+        run: Those of the steps that have to be run for it: the first ones may have been, for a
+            reader before it on the same side of forward and backward.
     """
 
     tensor: Ref
@@ -66,6 +72,7 @@ class Redistribution:
     src: Placements
     dst: Placements
     steps: tuple[Step, ...]
+    run: tuple[Step, ...]
 
     @property
     def us(self) -> float:
@@ -87,6 +94,7 @@ class ModelPlan:
     _labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
     _rules: str = field(default="complete", repr=False)
+    _device: str = field(default="cpu", repr=False)
 
     @property
     def program(self) -> Program:
@@ -138,13 +146,18 @@ class ModelPlan:
     def redistributions(self) -> list[Redistribution]:
         """All of them, in the order of the ops that read the tensors."""
         found = []
+        known: set[tuple[Ref, bool, tuple[Step, ...]]] = set()
         for node in self.program.nodes:
             wanted = self.wanted(node.index)
             for position, (ref, dst) in enumerate(zip(node.operands, wanted, strict=True)):
                 src = self.given(ref.node)[ref.output]
-                if src is not None and src != dst:
-                    steps = self._steps(ref, src, dst)
-                    found.append(Redistribution(ref, node.index, position, src, dst, steps))
+                if src is None or src == dst:
+                    continue
+                steps = self._steps(ref, src, dst)
+                begins = [(ref, node.backward, steps[: n + 1]) for n in range(len(steps))]
+                run = tuple(x for x, begin in zip(steps, begins, strict=True) if begin not in known)
+                known.update(begins)
+                found.append(Redistribution(ref, node.index, position, src, dst, steps, run))
         return found
 
     def _steps(self, ref: Ref, src: Placements, dst: Placements) -> tuple[Step, ...]:
@@ -157,25 +170,14 @@ class ModelPlan:
         """Redistributions, collectives and bytes of one pass, forward and backward."""
         total = Volume()
         for redistribution in self.redistributions:
-            total.add(volume(redistribution.steps))
+            total.add(volume(redistribution.run))
         return total
-
-    @cached_property
-    def mover(self) -> Mover:
-        """What carries out the redistributions; it counts them."""
-        return Mover(self._planner)
-
-    @cached_property
-    def ops(self) -> PlannedOps:
-        """What recognises the ops of the program; it counts those that are not part of it."""
-        return PlannedOps(self.program, self, self.mesh, self.mover)
 
     def apply(self, model: nn.Module) -> nn.Module:
         """Distribute the parameters and buffers of the model; all ranks of the mesh have to.
 
-        The model then takes whole tensors, the same on every rank, or DTensors, and returns
-        DTensors. Run it, and its backward pass, in `running()`. A parameter on the ``meta`` device
-        stays there, as a DTensor.
+        Each rank keeps its part of what rank 0 has. A parameter on the ``meta`` device stays there,
+        as a DTensor. Parameters are new objects: make the optimizer afterwards.
 
         Args:
             model: The one that was captured, or one with the same parameters; changed in place.
@@ -186,20 +188,51 @@ class ModelPlan:
         Raises:
             ShardpropError: another model.
         """
-        distribute(model, self.program, self, self.mesh, self.mover, self.ops)
+        distribute(model, self.program, self, self.mesh)
         return model
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """The ops of the model, forward and backward, follow the plan in the block.
+    def compile(
+        self,
+        model: nn.Module,
+        *,
+        passes: Sequence[str] = PASSES,
+        compiler: Compiler | str | None = None,
+        recompute: bool = False,
+    ) -> nn.Module:
+        """Distribute the model, and have its calls run by the plan, forward and backward.
 
-        Outside of it they are decided one by one, as in any program. A plan with rows of the rule
-        book needs policy ``"optimal"`` with ``rules="complete"``, any plan that shardprop is
-        enabled. Where that is not so the block puts policy ``"optimal"`` in force, under the
-        topology of the plan; to enter it and to leave it then has all decisions forgotten.
+        They run what `erase` would make of a program of DTensors that does as planned: local ops
+        and the plan's collectives, in one autograd function. The model takes whole tensors, the
+        same on every rank, or DTensors, and returns DTensors. Names, parameters, ``state_dict`` and
+        the hooks of the model itself stay; hooks of its submodules are part of what was captured. A
+        copy of it runs by the plan, too; one that is saved as a whole is saved without.
+
+        A call of another kind than was captured is refused: other shapes or dtypes, modules in
+        another mode, other arguments that are no tensors, or another autocast. A model may be
+        compiled by several plans, one for each kind, which have its parameters in the same places.
+
+        Args:
+            model: As for `apply`.
+            passes: What cleans the local graphs; see `shardprop.erase`.
+            compiler: What makes functions of them; likewise.
+            recompute: Keep less for the backward; likewise.
+
+        Returns:
+            The same model.
+
+        Raises:
+            ShardpropError: another model, an op that cannot be carried out as planned, or an
+                unknown pass or compiler. Then the model is as it was.
         """
-        with self._all_rows_known(), self.ops:
-            yield
+        check_is_of(model, self.program, self.mesh)
+        backend = Backend(passes, compiler, recompute=recompute)
+        with CAPTURING, self._all_rows_known():
+            joint = lowered(self.program, self, self.mesh, self._planner, self._device)
+        run = backend.local(joint, Piece("a plan"), GradientsMoved())
+        call = PlannedCall(self.program, joint, run, self._planner)
+        self.apply(model)
+        run_by(model, call)
+        return model
 
     def _all_rows_known(self) -> AbstractContextManager[None]:
         enough = self._rules == "torch" or propagator.current_policy().completes

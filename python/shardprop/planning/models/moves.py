@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 
-from ... import _core, _torch
-from ..._torch import DTensor, DTensorSpec, Placement, make_spec
+from ... import _torch
+from ..._torch import DeviceMesh, DTensor, DTensorSpec, make_spec
 from ...cost.cost_model import COLLECTIVES
+from ...errors import ShardpropError
+from ...model.placements import Placements
 from ...model.plan_steps import Step
+from ...redistribution.errors import why_no_plan
 from ...redistribution.execution import run
 from ...redistribution.optimal_planner import ExactPlanner
 
-__all__ = ["Mover", "Volume", "volume"]
+__all__ = ["Volume", "in_memory_like", "moved", "moving", "volume"]
 
 
 @dataclass
@@ -47,39 +51,41 @@ def volume(steps: Sequence[Step]) -> Volume:
     )
 
 
-@dataclass
-class Mover:
-    """Carries out the redistributions of a plan, and counts them.
+def moved(planner: ExactPlanner, tensor: DTensor, placements: Placements) -> DTensor:
+    """The tensor under other placements, by the planner's plan; itself if it has them.
 
-    Attributes:
-        planner: Whose plans are carried out.
-        done: What has been carried out.
-        by_torch: How many redistributions the planner had no plan for: torch carried them out.
+    Not seen by autograd.
+
+    Raises:
+        ShardpropError: there is no plan.
+        _core.Unsupported: specs that the core does not model.
     """
+    src = _torch.spec_of(tensor)
+    dst = make_spec(src.mesh, placements, src.tensor_meta)
+    if src == dst:
+        return tensor
+    local = moving(planner, src, dst)(_torch.local_of(tensor))
+    return _torch.wrapped(_laid_out_like(tensor, local), dst)
 
-    planner: ExactPlanner
-    done: Volume = field(default_factory=Volume)
-    by_torch: int = 0
 
-    def moved(self, tensor: DTensor, placements: tuple[Placement, ...]) -> DTensor:
-        """The tensor under other placements; itself if it has them. Not seen by autograd."""
-        src = _torch.spec_of(tensor)
-        dst = make_spec(src.mesh, placements, src.tensor_meta)
-        if src == dst:
-            return tensor
-        local = self._local(tensor.to_local(), src, dst)
-        return _torch.dtensor_of(_laid_out_like(tensor, local), dst)
+def moving(
+    planner: ExactPlanner, src: DTensorSpec, dst: DTensorSpec
+) -> Callable[[torch.Tensor], torch.Tensor]:
+    """What brings what a rank holds from one layout to the other, by the planner's plan.
 
-    def _local(self, local: torch.Tensor, src: DTensorSpec, dst: DTensorSpec) -> torch.Tensor:
-        try:
-            steps = self.planner.steps(src, dst)
-        except _core.Unsupported:
-            steps = None
-        if steps is None:
-            self.by_torch += 1
-            return _torch.torch_redistribute(local, src, dst)
-        self.done.add(volume(steps))
-        return run(steps, local, src.mesh, src.shape)
+    Raises:
+        As `moved` does.
+    """
+    steps = planner.steps(src, dst)
+    if steps is None:
+        raise ShardpropError(why_no_plan(src, dst, None))
+    return functools.partial(_run, steps, src.mesh, src.shape)
+
+
+def _run(
+    steps: Sequence[Step], mesh: DeviceMesh, shape: Sequence[int], local: torch.Tensor
+) -> torch.Tensor:
+    return run(steps, local, mesh, shape)
 
 
 def _laid_out_like(whole: torch.Tensor, local: torch.Tensor) -> torch.Tensor:
@@ -94,7 +100,21 @@ def _laid_out_like(whole: torch.Tensor, local: torch.Tensor) -> torch.Tensor:
 
 
 def in_memory_like(strides: Sequence[int], local: torch.Tensor) -> torch.Tensor:
-    """A tensor whose dims lie in memory in the order of these strides."""
-    order = sorted(range(len(strides)), key=strides.__getitem__, reverse=True)
+    """A tensor whose dims lie in memory in the order of these strides, without gaps."""
+    if local.stride() == strides_like(strides, local.shape):
+        return local
+    order = _outermost_first(strides)
     back = sorted(range(len(strides)), key=order.__getitem__)
     return local.permute(order).contiguous().permute(back)
+
+
+def strides_like(strides: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
+    """Those of such a tensor of this shape."""
+    made, step = [0] * len(shape), 1
+    for dim in reversed(_outermost_first(strides)):
+        made[dim], step = step, step * max(shape[dim], 1)
+    return tuple(made)
+
+
+def _outermost_first(strides: Sequence[int]) -> list[int]:
+    return sorted(range(len(strides)), key=lambda dim: -strides[dim])

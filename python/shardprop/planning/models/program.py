@@ -7,9 +7,47 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ..._torch import OpOverload, TensorMeta
+import torch
 
-__all__ = ["Node", "Program", "Ref", "fill", "refs"]
+from ..._torch import OpOverload, TensorMeta
+from ...model.op_traits import traits_of
+
+__all__ = ["TENSOR", "Call", "Node", "Program", "Ref", "fill", "refs"]
+
+
+class _Tensor:
+    """Stands for a tensor among the leaves of arguments and results."""
+
+    def __repr__(self) -> str:
+        return "TENSOR"
+
+    def __reduce__(self) -> str:
+        return "TENSOR"
+
+
+TENSOR = _Tensor()
+
+
+@dataclass(frozen=True)
+class Call:
+    """How a model was called, and what it returned.
+
+    Attributes:
+        structure: Of the arguments, as torch's pytrees have it.
+        leaves: The arguments, flattened; `TENSOR` for a tensor.
+        modules: Per module, in the order of ``modules()``, its class, and whether it is in training
+            mode.
+        autocast: See `_torch.autocast_state`.
+        returned_structure: Of what it returned.
+        returned: What it returned, flattened; `TENSOR` for a tensor.
+    """
+
+    structure: Any
+    leaves: tuple[Any, ...]
+    modules: tuple[tuple[type, bool], ...]
+    autocast: tuple[object, ...]
+    returned_structure: Any
+    returned: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -33,13 +71,14 @@ class Node:
         index: Its place in the program.
         name: Unique.
         kind: ``parameter``, ``buffer``, ``input``, ``tangent`` (the gradient of an output),
-            ``constant``, ``op``, ``output`` or ``gradient`` (of a parameter).
+            ``constant``, ``op``, ``output``, ``gradient`` (of a parameter or an input) or
+            ``written`` (what a buffer is to hold afterwards).
         module: The path of the module it belongs to; empty for the model itself.
-        outputs: Metadata of its outputs, None for one that is absent. An ``output`` or
-            ``gradient`` has the tensor that leaves.
+        outputs: Metadata of its outputs, None for one that is absent. An ``output``, ``gradient``
+            or ``written`` has the tensor that leaves.
         op: The overload; None where `kind` is not ``op``.
-        args: Its arguments, with `Ref` in place of tensors; of an ``output`` or ``gradient`` the
-            tensor that leaves.
+        args: Its arguments, with `Ref` in place of tensors; of what leaves the
+            tensor, of a ``constant`` its value.
         kwargs: Its keyword arguments, likewise.
         backward: Is it part of the backward pass?
     """
@@ -59,6 +98,15 @@ class Node:
         """The tensors among the arguments, then the keyword arguments."""
         return [*refs(self.args), *refs(self.kwargs)]
 
+    @property
+    def draws(self) -> bool:
+        """Does it draw random numbers? Not attention without dropout, though its tags say so."""
+        if self.op is None or torch.Tag.nondeterministic_seeded not in self.op.tags:
+            return False
+        names = traits_of(self.op).arguments
+        given = dict(zip(names, self.args, strict=False)) | self.kwargs
+        return "dropout_p" not in names or bool(given.get("dropout_p"))
+
 
 @dataclass(frozen=True)
 class Program:
@@ -72,6 +120,10 @@ class Program:
         outputs: Per tensor among the outputs, flattened, its ``output`` node.
         tangents: Per output that has a gradient: its ``output`` node, and that of the gradient.
         gradients: Per parameter that gets one, the ``gradient`` node.
+        input_gradients: Per input that gets one, by position in `inputs`, likewise.
+        written: Per buffer that is written into, the ``written`` node.
+        trained: The nodes of parameters and inputs that required a gradient.
+        call: How the model was called.
     """
 
     nodes: tuple[Node, ...]
@@ -81,6 +133,16 @@ class Program:
     outputs: tuple[int, ...]
     tangents: tuple[tuple[int, int], ...]
     gradients: dict[str, int]
+    input_gradients: dict[int, int]
+    written: dict[str, int]
+    trained: frozenset[int]
+    call: Call
+
+    @cached_property
+    def gradient_of(self) -> dict[int, int]:
+        """By the node of a parameter or input that gets one its ``gradient`` node."""
+        parameters = {self.parameters[name]: node for name, node in self.gradients.items()}
+        return parameters | {self.inputs[at]: node for at, node in self.input_gradients.items()}
 
     @cached_property
     def constants(self) -> frozenset[int]:

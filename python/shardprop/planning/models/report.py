@@ -149,7 +149,7 @@ def costs_by_module(plan: ModelPlan, depth: int | None) -> dict[str, ModuleCosts
     for moved in plan.redistributions:
         costs = of(program.nodes[moved.consumer].module)
         costs.redistribute_us += moved.us
-        costs.volume.add(volume(moved.steps))
+        costs.volume.add(volume(moved.run))
     placed = plan.placements().parameters
     for name, placements in placed.items():
         path = name.rpartition(".")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,8 +17,15 @@ from ..._torch import FakeTensorMode
 from ...errors import ShardpropError
 from .functional import Marked, without_writes
 from .modules import ModuleSpans
+from .program import TENSOR, Call
 
 __all__ = ["Traced", "in_order", "is_tracing", "trace"]
+
+# What cannot change after a model was captured with it.
+_VALUES = (
+    *(bool, int, float, complex, str, bytes, range, slice, type(None), type, enum.Enum),
+    *(torch.dtype, torch.device, torch.layout, torch.memory_format),
+)
 
 _tracing: ContextVar[bool] = ContextVar("shardprop_tracing", default=False)
 
@@ -27,22 +35,27 @@ class Traced(NamedTuple):
 
     Attributes:
         graph: Placeholders for parameters, buffers, inputs and tangents, in that order; its output
-            is (outputs, gradients of the parameters), each a list, without a gradient None.
+            is (outputs, gradients of the parameters, gradients of the inputs), each a list, without
+            a gradient None; without a backward pass it has no gradients.
         parameters: Their names.
         buffers: Their names.
         inputs: How many tensors there are among the inputs.
+        trained: Per parameter, then per input, whether it required a gradient.
         tangents: Of which outputs, by position among the tensors of the output.
         modules: Per node of the graph the path of its module.
         backward: The nodes that the backward pass has added.
+        call: How the model was called, and what it returned.
     """
 
     graph: fx.Graph
     parameters: list[str]
     buffers: list[str]
     inputs: int
+    trained: list[bool]
     tangents: list[int]
     modules: dict[fx.Node, str]
     backward: frozenset[fx.Node]
+    call: Call
 
 
 def trace(
@@ -62,11 +75,18 @@ def trace(
         backward: Trace the backward pass as well.
 
     Raises:
-        ShardpropError: no output is a tensor, or none has a gradient.
+        ShardpropError: no output is a tensor, or none has a gradient; or what the model does
+            depends on the values of tensors.
         Exception: what the model raises.
     """
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        return _Tracing(model, args, kwargs, device, backward).run()
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            return _Tracing(model, args, kwargs, device, backward).run()
+    except _torch.VALUES_NEEDED as error:
+        raise ShardpropError(
+            "Expected a model whose ops do not depend on the values of tensors, got one that does: "
+            f"{error or type(error).__name__}."
+        ) from error
 
 
 class _Tracing:
@@ -87,12 +107,14 @@ class _Tracing:
         self._parameters = _like(dict(model.named_parameters()), device, trained=backward)
         self._buffers = _like(dict(model.named_buffers()), device)
         inputs = {str(place): self._leaves[place] for place in self._places}
-        self._inputs = [*_like(inputs, device).values()]
+        self._inputs = [*_like(inputs, device, trained=backward).values()]
         self._grad_mode = torch.enable_grad if backward else torch.no_grad
         self._spans = ModuleSpans(_traced_so_far)
+        self._outputs: list[torch.Tensor] = []
         self._with_gradient: list[int] = []
 
     def run(self) -> Traced:
+        call = self._looked_at()
         tangents = self._tangents()
         arguments = (self._parameters, self._buffers, self._inputs, tangents)
 
@@ -111,37 +133,52 @@ class _Tracing:
             parameters=list(self._parameters),
             buffers=list(self._buffers),
             inputs=len(self._inputs),
+            trained=[x.requires_grad for x in (*self._parameters.values(), *self._inputs)],
             tangents=self._with_gradient,
             modules=marked.paths,
             backward=marked.backward,
+            call=call,
         )
 
-    def _tangents(self) -> list[torch.Tensor]:
-        """Gradients of the outputs that have one. The model runs once for that, unrecorded."""
+    def _looked_at(self) -> Call:
+        """The model runs once, unrecorded: which of its outputs have a gradient?"""
         with self._grad_mode(), _in_place_of(self._model, {**self._parameters, **self._buffers}):
-            outputs = self._call(self._inputs)
-        if not outputs:
+            output = self._run_model(self._inputs)
+        leaves, structure = _torch.tree_flatten(output)
+        self._outputs = [x for x in leaves if isinstance(x, torch.Tensor)]
+        if not self._outputs:
             raise ShardpropError(
                 "Expected a model whose outputs are tensors, alone or in tuples, lists and dicts, "
                 "got none."
             )
         if self._backward:
-            self._with_gradient = [i for i, x in enumerate(outputs) if x.requires_grad]
+            self._with_gradient = [i for i, x in enumerate(self._outputs) if x.requires_grad]
             if not self._with_gradient:
                 raise ShardpropError(
                     "Expected a model of which an output depends on a parameter that requires a "
                     "gradient, got none. Pass backward=False to plan the forward pass alone."
                 )
+        return Call(
+            structure=self._structure,
+            leaves=_without_tensors("takes", self._leaves),
+            modules=tuple((type(module), module.training) for module in self._model.modules()),
+            autocast=_torch.autocast_state(),
+            returned_structure=structure,
+            returned=_without_tensors("returns", leaves),
+        )
+
+    def _tangents(self) -> list[torch.Tensor]:
+        """Gradients of the outputs that have one."""
+        outputs = self._outputs
         return [torch.empty_like(outputs[i], requires_grad=False) for i in self._with_gradient]
 
-    def _call(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """The tensors among the outputs for these among the inputs."""
+    def _run_model(self, tensors: Sequence[torch.Tensor]) -> Any:
+        """What the model returns for these tensors among the inputs."""
         filled = [*self._leaves]
         for place, tensor in zip(self._places, tensors, strict=True):
             filled[place] = tensor
         args, kwargs = _torch.tree_unflatten(filled, self._structure)
-        output = self._model(*args, **kwargs)
-        return [x for x in _torch.tree_leaves(output) if isinstance(x, torch.Tensor)]
+        return self._model(*args, **kwargs)
 
     def _joint(
         self,
@@ -149,18 +186,21 @@ class _Tracing:
         buffers: dict[str, torch.Tensor],
         inputs: list[torch.Tensor],
         tangents: list[torch.Tensor],
-    ) -> tuple[list[torch.Tensor], list[torch.Tensor | None]]:
-        """The outputs, and the gradients of the parameters."""
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor | None], list[torch.Tensor | None]]:
+        """The outputs, and the gradients of the parameters and of the inputs."""
         # The backward pass, too, may run parts of the model: those that are checkpointed.
         with _in_place_of(self._model, {**parameters, **buffers}):
             with self._spans.watching(self._model):
-                outputs = self._call(inputs)
+                made = _torch.tree_leaves(self._run_model(inputs))
+            outputs = [x for x in made if isinstance(x, torch.Tensor)]
             if not self._backward:
-                return outputs, []
-            wanted = [p for p in parameters.values() if p.requires_grad]
+                return outputs, [], []
+            entering = [*parameters.values(), *inputs]
+            wanted = [x for x in entering if x.requires_grad]
             leaving = [outputs[i] for i in self._with_gradient]
             found = iter(torch.autograd.grad(leaving, wanted, tangents, allow_unused=True))
-        return outputs, [next(found) if p.requires_grad else None for p in parameters.values()]
+        gradients = [next(found) if x.requires_grad else None for x in entering]
+        return outputs, gradients[: len(parameters)], gradients[len(parameters) :]
 
 
 def in_order(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -203,6 +243,21 @@ def _like(
         )
         for name, tensor in tensors.items()
     }
+
+
+def _without_tensors(does: str, leaves: Sequence[Any]) -> tuple[Any, ...]:
+    """The leaves with `TENSOR` in place of tensors.
+
+    Raises:
+        ShardpropError: one is neither a tensor nor a value that cannot change.
+    """
+    for leaf in leaves:
+        if not isinstance(leaf, (torch.Tensor, *_VALUES)):
+            raise ShardpropError(
+                f"Expected a model that {does} tensors and plain values, alone or in tuples, lists "
+                f"and dicts, got one that {does} a {type(leaf).__name__}."
+            )
+    return tuple(TENSOR if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
 
 
 def _traced_so_far() -> int:

@@ -26,4 +26,4 @@ def test_the_page_does_what_it_says(
     assert "no plan costs less" in shown
     # What the page tells how to run exists.
     assert callable(names["plan"].apply)
-    assert callable(names["plan"].running)
+    assert callable(names["plan"].compile)

@@ -149,10 +149,35 @@ def test_writes_into_what_the_model_has_made_are_traced_as_ops_that_write_nothin
     assert modules == {"inner", "last"}
 
 
-def test_a_model_that_writes_into_a_buffer_is_refused_by_name() -> None:
+def test_what_is_written_into_buffers_leaves_the_program() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
-    with pytest.raises(ShardpropError, match=r"writes into buffer '1\.\w+'"):
-        program_of(model, torch.randn(8, 4))
+    program = program_of(model, torch.randn(8, 4))
+    kinds = [program.nodes[node].kind for node in program.written.values()]
+    assert [*program.written] == ["1.running_mean", "1.running_var", "1.num_batches_tracked"]
+    assert kinds == ["written"] * 3
+    (count,) = program.nodes[program.written["1.num_batches_tracked"]].operands
+    assert program.nodes[count.node].op is aten.add.Tensor
+    assert not program_of(model.eval(), torch.randn(8, 4)).written
+
+
+class WritesInto(nn.Module):
+    """A model that writes into what it is given, or into its parameter."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+        self.weight = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            (x if self.what == "input" else self.weight).add_(1)
+        return x * self.weight
+
+
+@pytest.mark.parametrize("what", ["input", "parameter"])
+def test_a_model_that_writes_into_something_else_is_refused(what: str) -> None:
+    with pytest.raises(ShardpropError, match=f"writes into {what}"):
+        program_of(WritesInto(what), torch.randn(8, 4))
 
 
 def test_tracing_leaves_the_model_alone() -> None:
@@ -168,3 +193,40 @@ def test_tracing_leaves_the_model_alone() -> None:
 
 def _tokens() -> tuple[Tensor, Tensor]:
     return torch.zeros(4, 16, dtype=torch.int64), torch.zeros(4, 16, dtype=torch.int64)
+
+
+def test_what_draws_random_numbers_waits_for_no_tensor() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
+    program = program_of(model, torch.randn(8, 4))
+    (draws,) = (node for node in program.nodes if node.draws)
+    assert draws.op is aten.bernoulli.p
+    assert draws.index in program.constants
+    assert not any(node.draws for node in program_of(model.eval(), torch.randn(8, 4)).nodes)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_attention_draws_where_it_drops(dropout: float) -> None:
+    class Attention(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return F.scaled_dot_product_attention(x, x, x, dropout_p=dropout)
+
+    model = nn.Sequential(nn.Linear(8, 8), Attention())
+    program = program_of(model, torch.randn(2, 4, 16, 8))
+    assert any(node.draws for node in program.nodes) == (dropout > 0)
+
+
+class LooksAtValues(nn.Module):
+    """A model that does what its values say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.inner(x)
+        return y if y.sum() > 0 else -y
+
+
+def test_a_model_that_depends_on_values_is_refused() -> None:
+    with pytest.raises(ShardpropError, match=r"do not depend on the values.*_local_scalar_dense"):
+        program_of(LooksAtValues(), torch.randn(2, 4))
