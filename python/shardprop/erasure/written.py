@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 import torch
@@ -89,15 +88,19 @@ def why_not_written(operands: Sequence[Any], written: Sequence[int]) -> str | No
     """Why these operands cannot be written into by the local graphs, which were followed for
     operands each of which has memory of its own; None if they can."""
     held = [_held(operand) for operand in operands]
-    for at in written:
-        mine = held[at]
-        if mine is None:
-            continue
-        if mine.is_inference() and not torch.is_inference_mode_enabled():
-            return "it writes into a tensor that was made in inference mode"
-        others = [other for place, other in enumerate(held) if place != at and other is not None]
-        if any(map(partial(_overlap, mine), others)):
+    into = {at for at in written if held[at] is not None}
+    if not torch.is_inference_mode_enabled() and any(held[at].is_inference() for at in into):  # type: ignore[union-attr]
+        return "it writes into a tensor that was made in inference mode"
+    memories = sorted(
+        (*_memory(tensor), at in into) for at, tensor in enumerate(held) if tensor is not None
+    )
+    # In the order in which they begin, one overlaps an earlier one that ends after it begins.
+    end_of_all = end_of_written = 0
+    for begin, end, is_written in memories:
+        if begin < (end_of_all if is_written else end_of_written):
             return "it writes into an operand that shares memory with another"
+        end_of_all = max(end_of_all, end)
+        end_of_written = max(end_of_written, end if is_written else 0)
     return None
 
 
@@ -107,10 +110,8 @@ def _held(operand: Any) -> torch.Tensor | None:
     return _torch.local_of(operand) if isinstance(operand, _torch.DTensor) else operand
 
 
-def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Do two tensors have bytes of one memory, whoever made it?"""
-    (begin, size), (start, length) = (
-        (each.untyped_storage().data_ptr(), each.untyped_storage().nbytes())
-        for each in (one, other)
-    )
-    return begin < start + length and start < begin + size
+def _memory(tensor: torch.Tensor) -> tuple[int, int]:
+    """Where the memory of a tensor, whoever made it, begins and ends."""
+    storage = tensor.untyped_storage()
+    begin = storage.data_ptr()
+    return begin, begin + storage.nbytes()
