@@ -258,6 +258,7 @@ from .specs import (
     make_spec,
     meta_of,
     order_of_strided,
+    with_shard_order,
 )
 from .stand_ins import STAND_INS
 from .steady import is_own, is_plain, nobody_watches

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import return_and_correct_aliasing
 
 from .placements import is_shard
 from .registries import put_back
+from .specs import has_default_order
 from .types import DTensor, DTensorSpec, OpOverload, Partial, Placement, Replicate
 
 aten = torch.ops.aten
@@ -107,7 +108,7 @@ def _argminmax(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, obj
     as decided where the output is to be placed otherwise than the handler leaves it."""
     operand: DTensor = args[0]
     reduced = [_is_reduced(p, operand.ndim, *args[1:2]) for p in operand.placements]
-    if not any(reduced):
+    if not any(reduced) and has_default_order(operand._spec):
         return _ARGMINMAX(op_call, args, kwargs)
     fault = _fault_of(op_call, args)
     if fault is not None:

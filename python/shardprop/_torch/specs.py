@@ -156,3 +156,10 @@ def make_spec(
     set_attribute(spec, "shard_order", None if is_order else default_shard_order(placements))
     set_attribute(spec, "_hash", None)
     return spec
+
+
+def with_shard_order(spec: DTensorSpec, order: tuple[ShardOrderEntry, ...]) -> DTensorSpec:
+    """The spec of the same placements, whose mesh dims cut in this order."""
+    made = make_spec(spec.mesh, spec.placements, spec.tensor_meta, strided_is_order=False)
+    set_attribute(made, "shard_order", order)
+    return made

@@ -37,6 +37,7 @@ from .pooling_of_one_image import POOLING_OF_ONE_IMAGE
 from .powers_of_pending import POWERS_OF_PENDING
 from .reshaped_in_place import RESHAPED_IN_PLACE
 from .scan_from_the_end import SCAN_FROM_THE_END
+from .shard_order import SHARD_ORDER
 from .shared_in_list import SHARED_IN_LIST
 from .sizes_of_the_whole import SIZES_OF_THE_WHOLE
 from .strided_out_of_order import STRIDED_OUT_OF_ORDER
@@ -54,6 +55,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     LOCAL_SIZES,
     LIST_MOVED_INSIDE,
     SHARED_IN_LIST,
+    SHARD_ORDER,
     NO_DIMS_NAMED,
     SCAN_FROM_THE_END,
     BACKWARD_FROM_THE_END,

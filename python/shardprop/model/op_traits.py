@@ -34,6 +34,7 @@ class OpTraits:
         rewrites: How it does that.
         mutates: It writes into an argument, or resizes it, says its schema.
         written: Positions of the positional arguments that it writes into.
+        viewed: Positions of the positional arguments that a return may be a view of.
         returned: Returns that are arguments it writes into: (return, position of the argument).
         minds_empty: It may raise on tensors without elements, and can be tried on them: no
             elementwise op, none that draws random numbers or takes sizes. Dropout, which draws
@@ -55,6 +56,7 @@ class OpTraits:
     rewrites: ArgumentRewrites
     mutates: bool
     written: tuple[int, ...]
+    viewed: tuple[int, ...]
     returned: tuple[tuple[int, int], ...]
     minds_empty: bool
 
@@ -144,6 +146,9 @@ def _read(op: OpOverload) -> OpTraits:
         rewrites=rewrites,
         mutates=schema.is_mutable or op in _WRITTEN,
         written=written,
+        viewed=tuple(
+            i for i, a in enumerate(schema.arguments) if a.alias_info and not a.alias_info.is_write
+        ),
         returned=tuple(
             (at, position)
             for at, result in enumerate(schema.returns)

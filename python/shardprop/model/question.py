@@ -6,12 +6,13 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeGuard
 
-from .. import _torch
+from .. import _core, _torch
 from .._torch import DeviceMesh, DTensorSpec, OpOverload, OpSchema, TensorMeta, has_strided
 from .op_traits import traits_of
 from .placements import Placements
 
 __all__ = [
+    "DECLINED",
     "Choice",
     "NoStrategyError",
     "OutputMeta",
@@ -45,6 +46,10 @@ def metas_of(meta: OutputMeta) -> Sequence[TensorMeta | None]:
 
 class NoStrategyError(Exception):
     """The core looked and found nothing to choose; torch says why in its own words."""
+
+
+# What the core leaves an op to torch for.
+DECLINED = (_core.Unsupported, _core.RuleError, NoStrategyError)
 
 
 class Question(NamedTuple):
@@ -88,7 +93,6 @@ class Choice(NamedTuple):
         strided_is_order: What strided shards of the answer stand for where no operand has any.
         output_cost: Microseconds that the outputs will cost later; None where they did not count.
         gap: Microseconds by which another choice may be cheaper under the policy; 0: none is.
-        minds_order: An operand moves also if nothing but its shard order is not the default one.
     """
 
     outputs: tuple[Placements | None, ...]
@@ -102,7 +106,6 @@ class Choice(NamedTuple):
     strided_is_order: bool = True
     output_cost: float | None = None
     gap: float = 0.0
-    minds_order: bool = False
 
 
 class Placed(NamedTuple):

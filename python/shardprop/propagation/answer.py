@@ -26,6 +26,7 @@ __all__ = [
     "output_placements",
     "output_sharding",
     "strategy_placements",
+    "suggestion",
     "wanted_specs",
 ]
 
@@ -74,17 +75,10 @@ class SpecMaker:
 
 
 def moves(spec: DTensorSpec, choice: Choice, index: int) -> bool:
-    """Is operand `index` to have other placements? (torch does not look at the shard order here,
-    and works on shards in the wrong one.)
-
-    One that is pinned to its mesh is not.
-    """
+    """Is operand `index` to have other placements? One that is pinned to its mesh is not. (For
+    shard orders see `in_one_order`.)"""
     wanted = choice.operands[index]
-    if (spec.placements is wanted or spec.placements == wanted) and not (
-        choice.minds_order
-        and spec.shard_order
-        and not spec.is_default_device_order(spec.shard_order)
-    ):
+    if spec.placements is wanted or spec.placements == wanted:
         return False
     return index not in choice.pinned or spec.mesh == choice.mesh
 
@@ -122,7 +116,7 @@ def _as_held(
     return tuple(None if each is None else held.get(each, each) for each in outputs)
 
 
-def _suggestion(schema: OpSchema, wanted: Sequence[DTensorSpec]) -> OpSchema:
+def suggestion(schema: OpSchema, wanted: Sequence[DTensorSpec]) -> OpSchema:
     """The schema with its tensor arguments as wanted; lists come flattened, as in torch."""
     pytree = schema.schema_info is not None and schema.schema_info.needs_pytree
     args = _torch.tree_leaves(schema.args_schema) if pytree else schema.args_schema
@@ -150,11 +144,11 @@ def output_sharding(schema: OpSchema, question: Question, choice: Choice) -> Out
     if not moved and not rewrites:
         return OutputSharding(output)
     wanted = [maker.wanted(spec, choice, index) for index, spec in enumerate(arguments)]
-    suggestion = _suggestion(schema, wanted) if moved else None
-    rewritten = rewrite(schema, suggestion, wanted, output, meta) if rewrites else None
+    suggested = suggestion(schema, wanted) if moved else None
+    rewritten = rewrite(schema, suggested, wanted, output, meta) if rewrites else None
     return OutputSharding(
         output,
-        rewritten if rewritten is not None else suggestion,
+        rewritten if rewritten is not None else suggested,
         needs_redistribute=moved or rewritten is not None,
         use_val_from_redistribute_schema=rewritten is not None,
     )

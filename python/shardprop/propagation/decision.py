@@ -12,29 +12,27 @@ from ..corrections.list_moved_inside import LIST_MOVED_INSIDE
 from ..corrections.shared_in_list import SHARED_IN_LIST
 from ..errors import RefusedPlacementError, ShardpropError
 from ..metadata import output_meta
-from ..model.question import NoStrategyError, OutputMeta, Placed
+from ..model.question import DECLINED, NoStrategyError, OutputMeta, Placed
 from ..rules import torch_registry
 from ..rules.rule import Chooser, Rule
 from .answer import wanted_specs
 from .asked import asked_of
 from .decomposition.nested_decisions import Inside
 from .logs import declined_inside
+from .move_costs import move_costs
 from .op_call import specs_of
 from .reading import refuse_read_of_one_rank
 from .route import Route, Who, decomposer, route_by_arguments
+from .shard_orders import in_one_order
 from .shared_operands import rule_that_agrees
 
 __all__ = [
-    "DECLINED",
     "decide",
     "decide_by_torch",
     "left_to_torch",
-    "placed_by_torch",
+    "placed_as",
     "read_out",
 ]
-
-# What the core leaves an op to torch for.
-DECLINED = (_core.Unsupported, _core.RuleError, NoStrategyError)
 
 
 def decide(
@@ -93,19 +91,15 @@ def _refuse_fault(schema: OpSchema, answer: OutputSharding, fault: Correction | 
     )
 
 
-def placed_by_torch(
+def placed_as(
     schema: OpSchema, sharding: OutputSharding, chooser: Chooser
 ) -> tuple[list[DTensorSpec], Placed]:
-    """The specs that a decision of torch's wants of the operands, and what `chooser` says that
-    costs. Keyword arguments stay."""
+    """The specs that a decision wants of the operands, and what `chooser` says that costs. Keyword
+    arguments stay."""
     specs = specs_of(schema)
     wanted = [*wanted_specs(schema, sharding)]
     wanted += specs[len(wanted) :]
-    with chooser.one_decision():
-        costs = tuple(
-            0.0 if src.placements == dst.placements else chooser.cost(src, dst)
-            for src, dst in zip(specs, wanted, strict=True)
-        )
+    costs = tuple(move_costs(chooser, zip(specs, wanted, strict=True)))
     operands = tuple(tuple(spec.placements) for spec in wanted)
     return wanted, Placed(operands, costs, sum(costs))
 
@@ -132,7 +126,7 @@ def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputS
     """
     with chooser.one_decision():
         try:
-            answer = _torch.torch_propagate(schema)
+            answer = _torch.torch_propagate(found.reordered or schema)
         except NotImplementedError as error:
             unknown = found.rule is None and found.way is torch_registry.TorchsWay.DECOMPOSITION
             given = _stand_in_for(schema) if unknown else None
@@ -141,6 +135,8 @@ def decide_by_torch(schema: OpSchema, found: Route, chooser: Chooser) -> OutputS
             if unknown and sys.version_info >= (3, 11):
                 error.add_note(f"shardprop: {torch_registry.way_to_a_rule(schema.op)}")
             raise
+    if found.reordered is not None:
+        answer = in_one_order(schema, answer)
     # Only now: what torch refuses, too, has torch's own words.
     _refuse_fault(schema, answer, found.correction)
     return answer

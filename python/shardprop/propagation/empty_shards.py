@@ -37,6 +37,7 @@ from ..rules.follow_rule import REPLICATE, Candidate
 from ..rules.kept_rows import KeptRows
 from ..rules.rule import Chooser, RowsRule, Rule, RuleFacts, RuleKind
 from .asked import asked_of
+from .move_costs import choice_costs
 
 __all__ = ["has_empty_shard", "rule_for_all_ranks"]
 
@@ -313,14 +314,6 @@ def _ranks_without(spec: DTensorSpec, layout: Placements) -> str:
 
 def _priced(question: Question, choice: Choice, chooser: Chooser) -> Choice:
     """The choice with what it costs to move the operands from where they are."""
-    operands = question.operands[: question.positional]
-    with chooser.one_decision():
-        costs = [
-            0.0
-            if tuple(spec.placements) == tuple(wanted)
-            else chooser.cost(
-                spec, make_spec(spec.mesh, wanted, spec.tensor_meta, choice.strided_is_order)
-            )
-            for spec, wanted in zip(operands, choice.operands, strict=False)
-        ]
+    movable = range(min(question.positional, len(choice.operands)))
+    costs = choice_costs(chooser, choice, question.operands, movable)
     return choice._replace(operand_costs=costs, cost=sum(costs))

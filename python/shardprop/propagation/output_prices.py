@@ -102,7 +102,7 @@ def choose_cheapest(
     if found[0] == _core.Verdict.UNREACHABLE:
         raise NotReached("no plan reaches any strategy")
     return chosen(prepared, *found)._replace(
-        output_cost=None if priced is None else output_cost, gap=gap, minds_order=True
+        output_cost=None if priced is None else output_cost, gap=gap
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .. import _torch, clients, metadata
 from .._torch import DTensorSpec, OpSchema, OutputSharding, has_strided
 from ..errors import ShardpropError
+from ..model.question import DECLINED
 from ..redistribution.executor import uninstall as uninstall_executor
 from ..redistribution.torch_plans import TorchPlanner
 from ..rules.families.views import forget_dim_maps
@@ -19,7 +20,7 @@ from ..support.cache import clear_maps, stats_of_maps
 from ..support.folder import without_own_frames
 from ..support.stats import Recorder, Stats, ThreadCounts
 from . import logs
-from .decision import DECLINED, decide, decide_by_torch, left_to_torch, read_out
+from .decision import decide, decide_by_torch, left_to_torch, read_out
 from .handler_faults import fault_of_handler
 from .hook import install, uninstall
 from .observers import is_watched, observed
@@ -27,6 +28,7 @@ from .policy import Policy, TorchPolicy
 from .policy_choice import HORIZON, forget_planners, make_policy
 from .reading import warn_of_own_parts
 from .route import Route, Who, decomposer, route
+from .shard_orders import in_one_order
 from .terms import Terms, TermsOfProcess
 from .warning import warn_of_stand_in
 
@@ -126,7 +128,9 @@ def _propagate(schema: OpSchema) -> OutputSharding:
         if found.rule is None:
             return _decide_by_torch(schema, found, terms, counts)
         try:
-            answer = decide(schema, found.rule, policy)
+            answer = decide(found.reordered or schema, found.rule, policy)
+            if found.reordered is not None:
+                answer = in_one_order(schema, answer)
         except DECLINED as error:
             declined = error.with_traceback(None)
         except ShardpropError:

@@ -12,7 +12,7 @@ from .. import _core, _torch
 from .._torch import DTensorSpec, OpOverload, OpSchema, OutputSharding
 from ..errors import ShardpropError
 from ..model.placements import Placements
-from ..model.question import Choice, Placed
+from ..model.question import DECLINED, Choice, Placed
 from ..model.spec_checks import check_ends, check_spec, refuse_mixed_partials
 from ..redistribution.errors import why_no_plan, why_no_strategy
 from ..redistribution.optimal_planner import ExactPlanner
@@ -21,10 +21,9 @@ from ..rules.rule import Chooser, Origin, Rule, RuleFacts
 from .answer import output_placements
 from .asked import asked_of
 from .decision import (
-    DECLINED,
     decide_by_torch,
     left_to_torch,
-    placed_by_torch,
+    placed_as,
     read_out,
 )
 from .list_ops import is_list_op
@@ -34,6 +33,7 @@ from .policy import Asking, Policy
 from .policy_settings import TopologyLike, planner_for_plans
 from .propagator import current_policy, current_terms, torch_planner, uncounted
 from .route import Route, Who, route
+from .shard_orders import in_one_order
 
 __all__ = ["Decision", "plan", "propagate", "propagate_toward", "redistribute_cost"]
 
@@ -204,13 +204,17 @@ def _by_rule(
 ) -> Decision:
     """The core's decision; torch's where the core declines under policy ``"torch"``."""
     try:
-        asked = asked_of(schema, rule)
+        asked = asked_of(found.reordered or schema, rule)
         choices = [rule.choose(question, chooser) for question in asked.questions]
         placed = asked.placed(choices)
         if isinstance(policy, OptimalPolicy) and math.isinf(placed.cost):
             limit, operands = policy.planner.memory_limit, asked.questions[0].operands
             raise ShardpropError(why_no_strategy(schema.op, operands, limit))
-        return _made(found, placed, asked.sharding(choices), choices)
+        sharding = asked.sharding(choices)
+        if found.reordered is not None:
+            sharding = in_one_order(schema, sharding)
+            _, placed = placed_as(schema, sharding, policy)
+        return _made(found, placed, sharding, choices)
     except DECLINED as error:
         declined = error.with_traceback(None)
     except ShardpropError:
@@ -259,7 +263,7 @@ def _by_torch(schema: OpSchema, found: Route, policy: Policy) -> Decision:
             f"{schema.op}: Expected an op with a rule, got one that torch decides by "
             f"{found.reason} and refuses: {str(error).strip() or type(error).__name__}"
         ) from None
-    _, placed = placed_by_torch(schema, sharding, policy)
+    _, placed = placed_as(schema, sharding, policy)
     return _made(found, placed, sharding)
 
 

@@ -13,6 +13,7 @@ from ..corrections.by_op import corrections_of
 from ..corrections.correction import CallCorrection, Correction
 from ..corrections.empty_shards import EMPTY_SHARDS
 from ..corrections.local_sizes import LOCAL_SIZES
+from ..corrections.shard_order import SHARD_ORDER
 from ..corrections.shared_in_list import SHARED_IN_LIST
 from ..corrections.written_and_moved import WRITTEN_AND_MOVED
 from ..model.mesh import core_mesh
@@ -35,6 +36,7 @@ from ..rules.rule import (
 from ..rules.torch_registry import TorchsWay
 from .decomposition import Declined, Decomposer
 from .empty_shards import rule_for_all_ranks
+from .shard_orders import has_own_order, staying_in_default_order
 from .shared_operands import may_disagree, rule_that_agrees
 
 __all__ = [
@@ -75,6 +77,8 @@ class Route:
             decides it rightly. Where such a call is left to torch, what torch decides is refused.
         minds_empty: May it raise where a rank holds nothing of an operand?
         may_disagree: Is it a list op whose elements may want what they share in several places?
+        reordered: The call as it is decided, where operands are in shard orders of their own. The
+            decision is then put in one order: see `in_one_order`.
     """
 
     op: OpOverload
@@ -87,6 +91,7 @@ class Route:
     correction: Correction | None = None
     minds_empty: bool = False
     may_disagree: bool = False
+    reordered: OpSchema | None = None
 
     @property
     def reason(self) -> str:
@@ -254,6 +259,16 @@ def route(schema: OpSchema, chooser: Chooser, completes: bool | None = None) -> 
         chooser: The policy.
         completes: Does a rule have the rows of the rule book? None: as the policy has it.
     """
+    if not chooser.corrects or not has_own_order(schema):
+        return _route(schema, chooser, completes)
+    reordered = staying_in_default_order(schema)
+    found = _route(reordered, chooser, completes)
+    fault = SHARD_ORDER if found.correction is None else found.correction
+    return replace(found, correction=fault, reordered=reordered)
+
+
+def _route(schema: OpSchema, chooser: Chooser, completes: bool | None) -> Route:
+    """The route, whatever shard orders operands have."""
     found = route_by_arguments(schema, chooser)
     if completes is None:
         completes = chooser.completes

@@ -13,24 +13,22 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .. import _core
-from .._torch import DTensorSpec, OpSchema, Partial, make_spec
+from .._torch import DTensorSpec, OpSchema, Partial
 from ..metadata import output_meta
 from ..model.op_traits import traits_of
 from ..model.placements import Placements
-from ..model.question import Choice, NoStrategyError, OutputMeta, Question
+from ..model.question import DECLINED, Choice, OutputMeta, Question
 from ..rules.follow_rule import REPLICATE
 from ..rules.kept_rows import KeptRows
 from ..rules.rule import Chooser, RowsRule, Rule
 from .asked import asked_of
 from .list_ops import ListQuestion, is_tensor_list
+from .move_costs import choice_costs
 
 __all__ = ["may_disagree", "rule_that_agrees"]
 
 # Places of the shared tensor that are compared.
 _MOST_PLACES = 64
-
-_DECLINED = (_core.Unsupported, _core.RuleError, NoStrategyError)
 
 
 def may_disagree(schema: OpSchema) -> bool:
@@ -135,7 +133,7 @@ class _Together:
         rule = _with_shared_at(self._rows, (*self._shared,), place)
         try:
             return self._price([self._chooser.choose(each, rule) for each in self._questions])
-        except _DECLINED:
+        except DECLINED:
             return math.inf
 
     def _price(self, choices: Sequence[Choice]) -> float:
@@ -153,13 +151,7 @@ class _Together:
         return [at for at in range(question.positional) if at not in self._shared]
 
     def _moves(self, question: Question, choice: Choice, operands: Sequence[int]) -> float:
-        us = 0.0
-        for at in operands:
-            spec, wanted = question.operands[at], choice.operands[at]
-            if tuple(spec.placements) != tuple(wanted):
-                dst = make_spec(spec.mesh, wanted, spec.tensor_meta, choice.strided_is_order)
-                us += self._chooser.cost(spec, dst)
-        return us
+        return sum(choice_costs(self._chooser, choice, question.operands, operands))
 
 
 # One for each place, for decisions are known by the rule that was asked.

@@ -18,7 +18,7 @@ from shardprop.redistribution.optimal_planner import ExactPlanner, steps_of
 
 from .core import total_of
 
-__all__ = ["Prices", "leaves_order", "moved"]
+__all__ = ["Prices", "moved"]
 
 Pair = tuple[DTensorSpec, DTensorSpec]
 
@@ -38,16 +38,6 @@ def moved(schema: OpSchema, decision: OutputSharding) -> list[Pair]:
         for given, asked in pairs
         if isinstance(given, DTensorSpec) and isinstance(asked, DTensorSpec) and given != asked
     ]
-
-
-def leaves_order(schema: OpSchema, decision: OutputSharding) -> bool:
-    """Is an operand left in a shard order that the op is not told? (torch compares placements.)"""
-    if decision.needs_redistribute and decision.redistribute_schema is not None:
-        return False  # then all are compared as a whole
-    specs = [x for x in pytree.tree_leaves(list(schema.args_schema)) if isinstance(x, DTensorSpec)]
-    return any(
-        spec.shard_order and not spec.is_default_device_order(spec.shard_order) for spec in specs
-    )
 
 
 @dataclass

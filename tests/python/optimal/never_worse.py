@@ -24,7 +24,7 @@ from ..parity.oracle import forget_history
 from ..parity.registry import Rule, propagator
 from ..parity.sketch import map_leaves
 from ..quiet import quiet
-from .moved import Pair, Prices, leaves_order, moved
+from .moved import Pair, Prices, moved
 from .ranks import all_groups, flattened
 
 __all__ = ["Compared", "Gains", "compare"]
@@ -132,8 +132,6 @@ def _compared(case: Case, prices: Prices, mine: Decided, other: Decided) -> Comp
         schema, decision = of
         if isinstance(decision, str):
             return f"the decision raises {decision}"
-        if leaves_order(schema, decision):
-            return "an operand is left in another shard order"
         return total(moved(schema, decision))
 
     return Compared(case, _decider(case), priced(mine, prices.ours), priced(other, prices.torchs))

@@ -54,12 +54,15 @@ class ExplainedQuestion:
         rule: By what it is decided.
         policy: The policy that is enabled.
         names: Of the operands.
+        reordered: The question about the operands as they are, where `question` is about some of
+            them in another shard order (`Route.reordered`).
     """
 
     question: Question
     rule: Rule
     policy: Policy
     names: tuple[str, ...]
+    reordered: Question | None = None
 
     @property
     def operands(self) -> list[DTensorSpec]:

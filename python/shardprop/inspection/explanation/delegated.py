@@ -8,7 +8,8 @@ from typing import Any
 from ... import _torch
 from ..._torch import OpSchema
 from ...propagation.answer import output_placements, strategy_placements
-from ...propagation.decision import decide_by_torch, placed_by_torch
+from ...propagation.decision import decide_by_torch, placed_as
+from ...propagation.move_costs import is_placed_alike
 from ...propagation.op_call import specs_of
 from ...propagation.policy import Policy
 from ...propagation.route import Route
@@ -34,7 +35,7 @@ def answer_by_torch(
     with policy.one_decision():
         sharding = decide_by_torch(schema, found, policy)
         strategies = _torch.full_mesh_strategies(schema)
-    wanted, placed = placed_by_torch(schema, sharding, policy)
+    wanted, placed = placed_as(schema, sharding, policy)
     taken = Candidate(
         0, None, output_placements(sharding), placed.operands, placed.operand_costs, placed.cost
     )
@@ -44,7 +45,7 @@ def answer_by_torch(
         for index, (name, src, dst, us) in enumerate(
             zip(names, specs_of(schema), wanted, placed.operand_costs, strict=False)
         )
-        if sharding.needs_redistribute and src.placements != dst.placements
+        if sharding.needs_redistribute and not is_placed_alike(src, dst)
     )
     count = len(candidates)
     others = f", among {count} strategies" if count > 1 else ""

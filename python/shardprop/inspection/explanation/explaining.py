@@ -14,10 +14,10 @@ from ..._torch import DeviceMesh, DTensorSpec, OpSchema
 from ..._torch.symbolic_sizes import is_symbolic
 from ...errors import ShardpropError
 from ...model.operands import operands_of
-from ...model.question import NoStrategyError
-from ...propagation.asked import asked_of
-from ...propagation.decision import DECLINED, left_to_torch
-from ...propagation.list_ops import ListQuestion, is_tensor_list
+from ...model.question import DECLINED, NoStrategyError, Question, question_of
+from ...propagation.asked import Asked, asked_of
+from ...propagation.decision import left_to_torch
+from ...propagation.list_ops import Elements, ListQuestion, element_question, is_tensor_list
 from ...propagation.op_call import specs_of
 from ...propagation.policy import Policy
 from ...propagation.propagator import current_policy, current_terms, uncounted
@@ -127,14 +127,17 @@ class _Subject:
         return self._left_to_torch(left)
 
     def _by_rule(self, rule: Rule) -> DecisionExplanation:
-        asked = asked_of(self.schema, rule)
+        reordered = self.found.reordered
+        asked = asked_of(reordered or self.schema, rule)
         if isinstance(asked, ListQuestion):
             names = [_names_of_element(self.schema, index) for index in asked.elements.first]
         else:
             names = [tuple(each.name for each in _named(self.schema))]
         questions = [
-            ExplainedQuestion(question, rule, self.policy, its_names)
-            for question, its_names in zip(asked.questions, names, strict=True)
+            ExplainedQuestion(question, rule, self.policy, its_names, given)
+            for question, its_names, given in zip(
+                asked.questions, names, self._as_given(asked), strict=True
+            )
         ]
         answers = [self._answer(question) for question in questions]
         choices = [answer.choice for answer in answers if answer.choice is not None]
@@ -142,6 +145,17 @@ class _Subject:
             asked.sharding(choices)  # declines what torch's dispatcher could not execute
         found = [self._explained(*each) for each in zip(questions, answers, strict=True)]
         return _of_list(asked, found) if isinstance(asked, ListQuestion) else found[0]
+
+    def _as_given(self, asked: Asked) -> Sequence[Question | None]:
+        """The questions about operands in their own shard orders, where these are reordered."""
+        if self.found.reordered is None:
+            return [None] * len(asked.questions)
+        if not isinstance(asked, ListQuestion):
+            return [question_of(self.schema, None)]
+        elements = Elements(self.schema)
+        return [
+            element_question(self.schema, elements, index, None) for index in asked.elements.first
+        ]
 
     def _answer(self, asked: ExplainedQuestion) -> Answer:
         limit, rows_rule = max(self.limit, _MOST_SEARCHED), asked.rule.as_rows
@@ -170,7 +184,7 @@ class _Subject:
             notes += ("torch refuses this op on these operands; shardprop decides it.",)
         answer = answer._replace(notes=(*answer.notes, *notes))
         return DecisionExplanation(
-            **self._head(asked.operands, asked.names),
+            **self._head((asked.reordered or asked.question).operands, asked.names),
             **answer.facts(self.limit),
             outputs=output_names(self.schema.op, outputs, asked.question.meta),
             moves=moved,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import _torch
-from ..._torch import DTensorSpec, Partial, has_strided, is_strided
+from ..._torch import DTensorSpec, OpSchema, OutputSharding, Partial, has_strided, is_strided
 from ...errors import ShardpropError
 from ...model.plan_steps import Step
-from ...model.question import Choice
-from ...propagation.answer import moves
+from ...model.question import Choice, Question
+from ...propagation.answer import moves, suggestion, wanted_specs
+from ...propagation.move_costs import is_placed_alike, move_costs
 from ...propagation.query import plan
+from ...propagation.shard_orders import in_one_order
 from ...redistribution.plan import Plan
 from .asking import ExplainedQuestion
 from .model import OperandMove
@@ -22,12 +24,28 @@ __all__ = ["move_of", "moves_of", "notes_of"]
 def moves_of(asked: ExplainedQuestion, choice: Choice) -> tuple[OperandMove, ...]:
     """The operands that torch's dispatcher redistributes; keyword arguments it never does."""
     maker = asked.spec_maker(choice.strided_is_order)
-    operands: Sequence[DTensorSpec] = asked.operands[: asked.question.positional]
+    given = asked.reordered or asked.question
+    operands: Sequence[DTensorSpec] = given.operands[: given.positional]
+    wanted = [maker.wanted(spec, choice, index) for index, spec in enumerate(operands)]
+    prices = choice.operand_costs
+    if given is asked.reordered:
+        wanted = _in_one_order(given, wanted)
+        prices = move_costs(asked.policy, zip(operands, wanted, strict=True))
+        moved = [not is_placed_alike(*pair) for pair in zip(operands, wanted, strict=True)]
+    else:
+        moved = [moves(spec, choice, index) for index, spec in enumerate(operands)]
     return tuple(
-        move_of(index, asked.names[index], spec, maker.wanted(spec, choice, index), price)
-        for index, (spec, price) in enumerate(zip(operands, choice.operand_costs, strict=False))
-        if moves(spec, choice, index)
+        move_of(index, asked.names[index], operands[index], wanted[index], price)
+        for index, price in enumerate(prices[: len(operands)])
+        if moved[index]
     )
+
+
+def _in_one_order(question: Question, wanted: Sequence[DTensorSpec]) -> list[DTensorSpec]:
+    """What a decision wants of the operands, in the shard orders in which it is carried out."""
+    schema = OpSchema(question.op, tuple(question.args), question.kwargs)
+    asked = OutputSharding(None, suggestion(schema, wanted), needs_redistribute=True)
+    return [*wanted_specs(schema, in_one_order(schema, asked))]
 
 
 def move_of(operand: int, name: str, src: DTensorSpec, dst: DTensorSpec, us: float) -> OperandMove:

@@ -1,0 +1,161 @@
+"""Operands that mesh dims cut in another order than a decision says.
+
+What a strategy says of each mesh dim holds in whichever order mesh dims cut, as long as they cut
+all tensors of the op in the same one. A decision says placements, which mesh dims cut from left to
+right; torch compares those of operands with them, and not the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from .. import _torch
+from .._torch import DTensorSpec, OpSchema, OutputSharding
+from ..corrections.operands import operands
+from ..corrections.shard_order import SHARD_ORDER
+from ..errors import RefusedPlacementError
+from ..model.op_traits import traits_of
+
+__all__ = ["has_own_order", "in_one_order", "staying_in_default_order"]
+
+# Mesh dims, the first one first; None: from left to right.
+Order = Sequence[int] | None
+_DEFAULT: Sequence[Order] = (None,)
+
+
+def has_own_order(schema: OpSchema) -> bool:
+    """Is an operand in another shard order than the default one?"""
+    return not all(map(_torch.has_default_order, operands(schema)))
+
+
+def staying_in_default_order(schema: OpSchema) -> OpSchema:
+    """The call as if that which stays where it is (what the op writes into or views) were in the
+    default order: a decision then takes it for one that need not move."""
+    positions, names = _staying(schema)
+    args = [*schema.args_schema]
+    for at in positions:
+        args[at] = _each_cut_in(_DEFAULT, args[at])
+    kwargs = dict(schema.kwargs_schema)
+    for name in names:
+        kwargs[name] = _each_cut_in(_DEFAULT, kwargs[name])
+    return OpSchema(schema.op, tuple(args), kwargs, schema.schema_info)
+
+
+def in_one_order(schema: OpSchema, answer: OutputSharding) -> OutputSharding:
+    """The decision with all tensors, or those of each element of a list op, in one shard order:
+    that of what stays where it is, or else the default one.
+
+    Args:
+        schema: The call.
+        answer: What is decided of `staying_in_default_order`.
+
+    Raises:
+        RefusedPlacementError: what stays is in several orders.
+    """
+    orders = _orders(schema)
+    for name, item in schema.kwargs_schema.items():
+        if isinstance(item, DTensorSpec) and _each_cut_in(orders, item) is not item:
+            raise _refused(schema, f"{name}, which is not moved, in the default shard order", item)
+    asked = answer.redistribute_schema or schema
+    args = _each_cut_in(orders, asked.args_schema)
+    pairs = zip(_specs(schema.args_schema), _specs(args), strict=True)
+    moved = answer.use_val_from_redistribute_schema or any(src != dst for src, dst in pairs)
+    moving = OpSchema(asked.op, args, schema.kwargs_schema, schema.schema_info)
+    return replace(
+        answer,
+        output_spec=_each_cut_in(orders, answer.output_spec),
+        redistribute_schema=moving if moved else None,
+        needs_redistribute=moved,
+    )
+
+
+def _staying(schema: OpSchema) -> tuple[list[int], list[str]]:
+    """Positions and names of the arguments that the op writes into, or views (unless torch tells
+    ranks the sizes of their views, which are those of the default order)."""
+    traits = traits_of(schema.op)
+    viewed = () if traits.rewrites_arguments else traits.viewed
+    positions = [at for at in (*traits.written, *viewed) if at < len(schema.args_schema)]
+    return positions, [name for name in traits.out_arguments if name in schema.kwargs_schema]
+
+
+def _orders(schema: OpSchema) -> Sequence[Order]:
+    """In which order mesh dims cut the tensors of a call; of a list op, for each element.
+
+    Raises:
+        RefusedPlacementError: what stays is in several orders.
+    """
+    positions, names = _staying(schema)
+    staying = [schema.args_schema[at] for at in positions]
+    staying += [schema.kwargs_schema[name] for name in names]
+    lists = [item for item in staying if isinstance(item, (list, tuple)) and item]
+    if traits_of(schema.op).is_list_op and lists:
+        return [_common_order(schema, _specs(each)) for each in zip(*lists, strict=False)]
+    return [_common_order(schema, _specs(staying))]
+
+
+def _specs(item: Any) -> list[DTensorSpec]:
+    return [each for each in _torch.tree_leaves(item) if isinstance(each, DTensorSpec)]
+
+
+def _common_order(schema: OpSchema, specs: Sequence[DTensorSpec]) -> Order:
+    """Mesh dims in an order in which they cut all of these; of several the one that is nearest to
+    the default one. None: any.
+
+    Raises:
+        RefusedPlacementError: there is none.
+    """
+    follows = {
+        (after, before)
+        for spec in specs
+        for entry in spec.shard_order or ()
+        for before, after in pairwise(entry.mesh_dims)
+    }
+    if not follows:
+        return None
+    left = list(range(max(spec.mesh.ndim for spec in specs)))
+    order: list[int] = []
+    while left:
+        free = (dim for dim in left if not any((dim, other) in follows for other in left))
+        following = next(free, None)
+        if following is None:
+            raise _refused(schema, "all that it writes into or views in one shard order", *specs)
+        left.remove(following)
+        order.append(following)
+    return order
+
+
+def _each_cut_in(orders: Sequence[Order], item: Any) -> Any:
+    """Specs cut in the order, or, in a list, in the order of their element where there are several.
+    (No dim is cut of what elements share.)"""
+    if isinstance(item, DTensorSpec):
+        return _cut_in(orders[0] if len(orders) == 1 else None, item)
+    if type(item) not in (tuple, list):
+        return item
+    if len(item) == len(orders) and not any(isinstance(each, (tuple, list)) for each in item):
+        return type(item)(_each_cut_in([o], each) for o, each in zip(orders, item, strict=True))
+    return type(item)(_each_cut_in(orders, each) for each in item)
+
+
+def _cut_in(order: Order, spec: DTensorSpec) -> DTensorSpec:
+    """The spec with its mesh dims cutting in this order; None: in the default one. One of strided
+    shards says its order by them."""
+    default = _torch.default_shard_order(spec.placements)
+    if spec.shard_order is None or all(len(entry.mesh_dims) < 2 for entry in default):
+        return spec
+    wanted = default
+    if order is not None and len(order) == spec.mesh.ndim:
+        wanted = tuple(
+            entry._replace(mesh_dims=tuple(sorted(entry.mesh_dims, key=order.index)))
+            for entry in default
+        )
+    return spec if spec.shard_order == wanted else _torch.with_shard_order(spec, wanted)
+
+
+def _refused(schema: OpSchema, expected: str, *found: DTensorSpec) -> RefusedPlacementError:
+    return RefusedPlacementError(
+        f"{schema.op}: Expected {expected}, got {', '.join(map(str, found))}. torch alone "
+        f"{SHARD_ORDER.fault} Redistribute it to the default shard order before the call."
+    )
