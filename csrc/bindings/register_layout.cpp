@@ -109,11 +109,45 @@ bool has_empty_shard(const py::tuple& args, py::handle mesh_of, bool or_may) {
   }
 }
 
+// Do the mesh dims of an entry of a shard order cut in another order than from left to right?
+bool descends(py::handle entry) {
+  if (!PyTuple_Check(entry.ptr()) || PyTuple_GET_SIZE(entry.ptr()) != 2) return false;
+  PyObject* mesh_dims = PyTuple_GET_ITEM(entry.ptr(), 1);
+  if (!PyTuple_Check(mesh_dims)) return false;
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(mesh_dims); ++i) {
+    const int ascends = PyObject_RichCompareBool(PyTuple_GET_ITEM(mesh_dims, i - 1),
+                                                 PyTuple_GET_ITEM(mesh_dims, i), Py_LT);
+    if (ascends < 0) throw py::error_already_set();
+    if (ascends == 0) return true;
+  }
+  return false;
+}
+
+// Is a tensor among the arguments in another shard order than the default one?
+bool has_own_order(py::handle item) {
+  static PyObject* const shard_order = PyUnicode_InternFromString("shard_order");
+  PyObject* object = item.ptr();
+  if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == environment().spec_type.ptr()) {
+    const py::object order = attribute(item, shard_order);
+    if (!PyTuple_Check(order.ptr())) return false;
+    for (const py::handle entry : order) {
+      if (descends(entry)) return true;
+    }
+    return false;
+  }
+  if (!PyList_Check(object) && !PyTuple_Check(object)) return false;
+  for (const py::handle each : item) {
+    if (has_own_order(each)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void register_layout(py::module_& module) {
   module.def("has_empty_shard", &has_empty_shard, py::arg("args"), py::arg("mesh_of"),
              py::arg("or_may") = false);
+  module.def("has_own_order", &has_own_order, py::arg("args"));
 }
 
 }  // namespace shardprop::bindings

@@ -12,9 +12,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from .. import _torch
+from .. import _core, _torch
 from .._torch import DTensorSpec, OpSchema, OutputSharding
-from ..corrections.operands import operands
 from ..corrections.shard_order import SHARD_ORDER
 from ..errors import RefusedPlacementError
 from ..model.op_traits import traits_of
@@ -28,7 +27,10 @@ _DEFAULT: Sequence[Order] = (None,)
 
 def has_own_order(schema: OpSchema) -> bool:
     """Is an operand in another shard order than the default one?"""
-    return not all(map(_torch.has_default_order, operands(schema)))
+    kwargs = schema.kwargs_schema
+    return _core.has_own_order(schema.args_schema) or (
+        bool(kwargs) and _core.has_own_order((*kwargs.values(),))
+    )
 
 
 def staying_in_default_order(schema: OpSchema) -> OpSchema:
