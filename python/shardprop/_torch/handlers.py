@@ -11,6 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import _dispatch, _tp_conv
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
+from .op_outputs import wrapped
 from .placements import is_shard
 from .registries import put_back
 from .specs import has_default_order
@@ -111,6 +112,9 @@ def _argminmax(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, obj
     if not any(reduced) and has_default_order(operand._spec):
         return _ARGMINMAX(op_call, args, kwargs)
     fault = _fault_of(op_call, args)
+    if not any(reduced):
+        with _noted(fault or ""):
+            return _ARGMINMAX(op_call, (_in_order(op_call, args, kwargs), *args[1:]), kwargs)
     if fault is not None:
         whole = [Replicate() if is_shard(p) else p for p in operand.placements]
         with _noted(fault):
@@ -122,6 +126,16 @@ def _argminmax(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, obj
         return _ARGMINMAX(op_call, args, kwargs)
     with _noted(ARGMAX_MOVES_NOTHING):
         return _ARGMINMAX(op_call, _moved(args, decision), kwargs)
+
+
+def _in_order(op_call: OpOverload, args: tuple[Any, ...], kwargs: dict[str, object]) -> DTensor:
+    """The first operand in the shard order in which it is decided to be."""
+    asked = _asked(op_call, args, kwargs)
+    schema = asked.output_sharding.redistribute_schema
+    if schema is None:
+        return args[0]  # type: ignore[no-any-return]
+    DTensor._op_dispatcher.redistribute_local_args(asked, schema, False)
+    return wrapped(asked.local_args[0], schema.args_schema[0])
 
 
 def _is_reduced(placement: Placement, ndim: int, dim: int | None = None) -> bool:

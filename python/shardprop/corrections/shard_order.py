@@ -17,9 +17,9 @@ SHARD_ORDER = Correction(
     "right",
     fault="compares placements alone: an operand that is in those which are decided stays in the "
     "shard order it has, and passes for one in the default order.",
-    right="puts operands in one shard order: that of what the op writes into or views, or else the "
-    "default one. Where the op writes into several tensors that have no order in common, it is "
-    "refused.",
+    right="puts operands in one shard order: that of what the op writes into, views or makes "
+    "another like, or else the default one. Where the op writes into several tensors that have no "
+    "order in common, it is refused.",
     ends="a comparison of shard orders in torch's decisions.",
     spares=_spares,
 )

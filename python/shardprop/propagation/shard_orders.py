@@ -12,6 +12,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import torch
+
 from .. import _core, _torch
 from .._torch import DTensorSpec, OpSchema, OutputSharding
 from ..corrections.shard_order import SHARD_ORDER
@@ -24,6 +26,11 @@ __all__ = ["has_own_order", "in_one_order", "staying_in_default_order"]
 Order = Sequence[int] | None
 _DEFAULT: Sequence[Order] = (None,)
 
+# Of their operand they read no values; optimizers make their states by them.
+_MADE_LIKE = tuple(
+    getattr(torch.ops.aten, f"{kind}_like").default for kind in ("empty", "zeros", "ones", "full")
+)
+
 
 def has_own_order(schema: OpSchema) -> bool:
     """Is an operand in another shard order than the default one?"""
@@ -34,8 +41,8 @@ def has_own_order(schema: OpSchema) -> bool:
 
 
 def staying_in_default_order(schema: OpSchema) -> OpSchema:
-    """The call as if that which stays where it is (what the op writes into or views) were in the
-    default order: a decision then takes it for one that need not move."""
+    """The call as if that which stays where it is (what the op writes into or views, or does not
+    read) were in the default order: a decision then takes it for one that need not move."""
     positions, names = _staying(schema)
     args = [*schema.args_schema]
     for at in positions:
@@ -76,8 +83,10 @@ def in_one_order(schema: OpSchema, answer: OutputSharding) -> OutputSharding:
 
 def _staying(schema: OpSchema) -> tuple[list[int], list[str]]:
     """Positions and names of the arguments that the op writes into, or views (unless torch tells
-    ranks the sizes of their views, which are those of the default order)."""
+    ranks the sizes of their views, which are those of the default order), or makes another like."""
     traits = traits_of(schema.op)
+    if schema.op in _MADE_LIKE:
+        return [0], []
     viewed = () if traits.rewrites_arguments else traits.viewed
     positions = [at for at in (*traits.written, *viewed) if at < len(schema.args_schema)]
     return positions, [name for name in traits.out_arguments if name in schema.kwargs_schema]
@@ -159,5 +168,5 @@ def _cut_in(order: Order, spec: DTensorSpec) -> DTensorSpec:
 def _refused(schema: OpSchema, expected: str, *found: DTensorSpec) -> RefusedPlacementError:
     return RefusedPlacementError(
         f"{schema.op}: Expected {expected}, got {', '.join(map(str, found))}. torch alone "
-        f"{SHARD_ORDER.fault} Redistribute it to the default shard order before the call."
+        f"{SHARD_ORDER.fault} Redistribute it to Replicate() and back before the call."
     )

@@ -133,6 +133,23 @@ ADAM = {
 }
 
 
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("fused", [False, True])
+def test_optimizers_train_a_parameter_in_its_order(
+    settings: dict[str, str], fused: bool, mesh_of: MeshOf
+) -> None:
+    right = torch.nn.Parameter(X.clone())
+    right.grad = Y.clone()
+    torch.optim.Adam([right], lr=0.1, fused=fused).step()
+    mesh = mesh_of(*SIZES)
+    with shardprop.enabled(**settings), LocalTensorMode(RANKS):  # type: ignore[arg-type]
+        parameter = torch.nn.Parameter(twisted(X, mesh))
+        parameter.grad = distribute_tensor(Y, mesh, [S(0), S(0)])
+        torch.optim.Adam([parameter], lr=0.1, fused=fused).step()
+        found = whole_of(parameter.detach())
+    torch.testing.assert_close(found, right.detach())
+
+
 def test_what_has_no_order_in_common_is_refused(mesh_of: MeshOf) -> None:
     mesh = mesh_of(*SIZES)
     default = DTensorSpec(mesh, (S(0), S(0)), meta_of((10, 8)))
@@ -157,6 +174,34 @@ def test_each_element_of_a_list_is_explained_in_its_order(mesh_of: MeshOf) -> No
         explained = explain_schema(call_schema(aten._foreach_add_.List, (given, [default] * 2), {}))
     assert explained.error is None
     assert [(move.name, move.src) for move in explained.moves] == [("other[0]", default)]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_what_runs_of_a_list_that_is_decided_as_a_whole_is_explained(
+    settings: dict[str, str], mesh_of: MeshOf
+) -> None:
+    mesh = mesh_of(*SIZES)
+    whole = DTensorSpec(mesh, (R, R), meta_of((10, 8)))
+    tensors = [twisted_spec(mesh), whole]
+    with shardprop.enabled(**settings):  # type: ignore[arg-type]
+        decision = shardprop.propagate(aten.cat.default, tensors, 1)
+        explained = explain_schema(call_schema(aten.cat.default, (tensors, 1), {}))
+    wanted = decision.sharding.redistribute_schema.args_spec  # type: ignore[union-attr]
+    assert [(move.src, move.dst, move.us) for move in explained.moves] == [
+        (src, dst, us)
+        for src, dst, us in zip(tensors, wanted, decision.operand_costs, strict=True)
+        if src != dst
+    ]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_argmax_of_a_dim_that_is_not_cut_runs_as_decided(
+    settings: dict[str, str], mesh_of: MeshOf
+) -> None:
+    with shardprop.enabled(**settings), LocalTensorMode(RANKS):  # type: ignore[arg-type]
+        given = twisted(X, mesh_of(*SIZES))
+        decided = shardprop.propagate(aten.argmax.default, given._spec, 1)
+        assert sharded(given.argmax(1)).placements == decided.outputs[0]
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import _torch
-from ..._torch import DTensorSpec, OpSchema, OutputSharding, Partial, has_strided, is_strided
+from ..._torch import DTensorSpec, OutputSharding, Partial, has_strided, is_strided
 from ...errors import ShardpropError
 from ...model.plan_steps import Step
 from ...model.question import Choice, Question
@@ -14,6 +14,7 @@ from ...propagation.move_costs import is_placed_alike, move_costs
 from ...propagation.query import plan
 from ...propagation.shard_orders import in_one_order
 from ...redistribution.plan import Plan
+from ...rules.torch_registry import op_schema
 from .asking import ExplainedQuestion
 from .model import OperandMove
 from .words import spec_text, us_text
@@ -43,7 +44,7 @@ def moves_of(asked: ExplainedQuestion, choice: Choice) -> tuple[OperandMove, ...
 
 def _in_one_order(question: Question, wanted: Sequence[DTensorSpec]) -> list[DTensorSpec]:
     """What a decision wants of the operands, in the shard orders in which it is carried out."""
-    schema = OpSchema(question.op, tuple(question.args), question.kwargs)
+    schema = op_schema(question.op, tuple(question.args), question.kwargs)
     asked = OutputSharding(None, suggestion(schema, wanted), needs_redistribute=True)
     return [*wanted_specs(schema, in_one_order(schema, asked))]
 
