@@ -36,7 +36,7 @@ from ..rules.rule import (
 from ..rules.torch_registry import TorchsWay
 from .decomposition import Declined, Decomposer
 from .empty_shards import rule_for_all_ranks
-from .shard_orders import has_own_order, staying_in_default_order
+from .shard_orders import from_left_to_right, has_own_order
 from .shared_operands import may_disagree, rule_that_agrees
 
 __all__ = [
@@ -261,7 +261,7 @@ def route(schema: OpSchema, chooser: Chooser, completes: bool | None = None) -> 
     """
     if not chooser.corrects or not has_own_order(schema):
         return _route(schema, chooser, completes)
-    reordered = staying_in_default_order(schema)
+    reordered = from_left_to_right(schema)
     found = _route(reordered, chooser, completes)
     fault = SHARD_ORDER if found.correction is None else found.correction
     return replace(found, correction=fault, reordered=reordered)

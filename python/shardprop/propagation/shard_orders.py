@@ -7,7 +7,7 @@ right; torch compares those of operands with them, and not the order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -20,11 +20,10 @@ from ..corrections.shard_order import SHARD_ORDER
 from ..errors import RefusedPlacementError
 from ..model.op_traits import traits_of
 
-__all__ = ["has_own_order", "in_one_order", "staying_in_default_order"]
+__all__ = ["from_left_to_right", "has_own_order", "in_one_order"]
 
 # Mesh dims, the first one first; None: from left to right.
 Order = Sequence[int] | None
-_DEFAULT: Sequence[Order] = (None,)
 
 # Of their operand they read no values; optimizers make their states by them.
 _MADE_LIKE = tuple(
@@ -40,17 +39,20 @@ def has_own_order(schema: OpSchema) -> bool:
     )
 
 
-def staying_in_default_order(schema: OpSchema) -> OpSchema:
-    """The call as if that which stays where it is (what the op writes into or views, or does not
-    read) were in the default order: a decision then takes it for one that need not move."""
-    positions, names = _staying(schema)
-    args = [*schema.args_schema]
-    for at in positions:
-        args[at] = _each_cut_in(_DEFAULT, args[at])
-    kwargs = dict(schema.kwargs_schema)
-    for name in names:
-        kwargs[name] = _each_cut_in(_DEFAULT, kwargs[name])
-    return OpSchema(schema.op, tuple(args), kwargs, schema.schema_info)
+def from_left_to_right(schema: OpSchema) -> OpSchema:
+    """The call as if the order of what stays where it is (what the op writes into or views, or does
+    not read) were the default one: a decision then takes what is in that order for what need not
+    move, and prices what is in another by that of mesh dims with other names.
+
+    As it is where what stays is in several orders: that is refused once it is decided.
+    """
+    try:
+        orders = _orders(schema)
+    except RefusedPlacementError:
+        return schema
+    args = _each_in(_renamed, orders, schema.args_schema)
+    kwargs = {name: _each_in(_renamed, orders, x) for name, x in schema.kwargs_schema.items()}
+    return OpSchema(schema.op, args, kwargs, schema.schema_info)
 
 
 def in_one_order(schema: OpSchema, answer: OutputSharding) -> OutputSharding:
@@ -59,23 +61,23 @@ def in_one_order(schema: OpSchema, answer: OutputSharding) -> OutputSharding:
 
     Args:
         schema: The call.
-        answer: What is decided of `staying_in_default_order`.
+        answer: What is decided of `from_left_to_right`.
 
     Raises:
         RefusedPlacementError: what stays is in several orders.
     """
     orders = _orders(schema)
     for name, item in schema.kwargs_schema.items():
-        if isinstance(item, DTensorSpec) and _each_cut_in(orders, item) is not item:
+        if isinstance(item, DTensorSpec) and _each_in(_cut_in, orders, item) is not item:
             raise _refused(schema, f"{name}, which is not moved, in the default shard order", item)
     asked = answer.redistribute_schema or schema
-    args = _each_cut_in(orders, asked.args_schema)
+    args = _each_in(_cut_in, orders, asked.args_schema)
     pairs = zip(_specs(schema.args_schema), _specs(args), strict=True)
     moved = answer.use_val_from_redistribute_schema or any(src != dst for src, dst in pairs)
     moving = OpSchema(asked.op, args, schema.kwargs_schema, schema.schema_info)
     return replace(
         answer,
-        output_spec=_each_cut_in(orders, answer.output_spec),
+        output_spec=_each_in(_cut_in, orders, answer.output_spec),
         redistribute_schema=moving if moved else None,
         needs_redistribute=moved,
     )
@@ -138,30 +140,54 @@ def _common_order(schema: OpSchema, specs: Sequence[DTensorSpec]) -> Order:
     return order
 
 
-def _each_cut_in(orders: Sequence[Order], item: Any) -> Any:
-    """Specs cut in the order, or, in a list, in the order of their element where there are several.
-    (No dim is cut of what elements share.)"""
+def _each_in(
+    change: Callable[[Order, DTensorSpec], DTensorSpec], orders: Sequence[Order], item: Any
+) -> Any:
+    """Specs changed by the order, or, in a list, by the order of their element where there are
+    several. (No dim is cut of what elements share.)"""
     if isinstance(item, DTensorSpec):
-        return _cut_in(orders[0] if len(orders) == 1 else None, item)
+        return change(orders[0] if len(orders) == 1 else None, item)
     if type(item) not in (tuple, list):
         return item
     if len(item) == len(orders) and not any(isinstance(each, (tuple, list)) for each in item):
-        return type(item)(_each_cut_in([o], each) for o, each in zip(orders, item, strict=True))
-    return type(item)(_each_cut_in(orders, each) for each in item)
+        pairs = zip(orders, item, strict=True)
+        return type(item)(_each_in(change, [order], each) for order, each in pairs)
+    return type(item)(_each_in(change, orders, each) for each in item)
 
 
 def _cut_in(order: Order, spec: DTensorSpec) -> DTensorSpec:
-    """The spec with its mesh dims cutting in this order; None: in the default one. One of strided
-    shards says its order by them."""
+    """The spec with its mesh dims cutting in this order."""
+    if spec.shard_order is None:
+        return spec  # of strided shards, which say its order
     default = _torch.default_shard_order(spec.placements)
-    if spec.shard_order is None or all(len(entry.mesh_dims) < 2 for entry in default):
+    return _with_order(spec, [sorted(e.mesh_dims, key=_rank(order)) for e in default])
+
+
+def _renamed(order: Order, spec: DTensorSpec) -> DTensorSpec:
+    """The spec with the mesh dims that cut a tensor dim named so that they cut from left to right
+    if they cut in this order."""
+    if spec.shard_order is None:
         return spec
-    wanted = default
-    if order is not None and len(order) == spec.mesh.ndim:
-        wanted = tuple(
-            entry._replace(mesh_dims=tuple(sorted(entry.mesh_dims, key=order.index)))
-            for entry in default
-        )
+    cuts = []
+    for entry in spec.shard_order:
+        in_order = sorted(entry.mesh_dims, key=_rank(order))
+        named = dict(zip(in_order, sorted(entry.mesh_dims), strict=True))
+        cuts.append([named[mesh_dim] for mesh_dim in entry.mesh_dims])
+    return _with_order(spec, cuts)
+
+
+def _rank(order: Order) -> Callable[[int], int]:
+    """Tells the place of a mesh dim in the order; those of another mesh come last."""
+    known = {mesh_dim: at - len(order) for at, mesh_dim in enumerate(order)} if order else {}
+    return lambda mesh_dim: known.get(mesh_dim, mesh_dim)
+
+
+def _with_order(spec: DTensorSpec, cuts: Sequence[Sequence[int]]) -> DTensorSpec:
+    """The spec with these mesh dims cutting its tensor dims; itself where they do."""
+    wanted = tuple(
+        entry._replace(mesh_dims=tuple(mesh_dims))
+        for entry, mesh_dims in zip(spec.shard_order, cuts, strict=True)
+    )
     return spec if spec.shard_order == wanted else _torch.with_shard_order(spec, wanted)
 
 
