@@ -15,6 +15,7 @@ from ..strategies import LayoutTable, strategies
 from .layout_facts import LayoutFacts
 from .layouts import plain_layouts
 from .program import Node, Program, Ref, fill
+from .trials import Trials
 
 __all__ = ["Candidates", "CandidatesOf"]
 
@@ -29,13 +30,11 @@ class Candidates:
         outputs: Layout ids by label and output, -1 for an output that is absent.
         operands: Layout ids by label and operand: what each has to be brought to.
         compute_us: Microseconds of the op on one rank, by label.
-        whole: The op has no strategies, and runs on whole tensors.
     """
 
     outputs: Ids
     operands: Ids
     compute_us: NDArray[np.float64]
-    whole: bool = False
 
     def __len__(self) -> int:
         return len(self.compute_us)
@@ -51,10 +50,13 @@ class CandidatesOf:
         mesh: The mesh.
         compute: What ops take.
         strided: Keep strategies with `_StridedShard`.
+        rules: As `capture` takes it.
 
     Attributes:
         layouts: The ids in the candidates.
         without_rule: Per op without strategies, which runs on whole tensors, why it has none.
+        cannot_run: Per op how many strategies are left out for raising on what a rank would hold,
+            or for giving it something else than they say.
     """
 
     def __init__(
@@ -63,12 +65,14 @@ class CandidatesOf:
         self.layouts = LayoutTable()
         self._facts = LayoutFacts(self.layouts)
         self.without_rule: dict[str, str] = {}
+        self.cannot_run: dict[str, int] = {}
         self._program = program
         self._mesh = mesh
         self._compute = compute
         self._strided = strided
         self._rules = rules
         self._replicated = self.layouts.id((Replicate(),) * mesh.ndim)
+        self._trials = Trials(mesh)
         self._known: dict[Any, Candidates] = {}
         self._found: list[Candidates] = []
         self._plain: dict[tuple[int, ...], Ids] = {}
@@ -142,6 +146,15 @@ class CandidatesOf:
         if not len(kept):
             self.without_rule.setdefault(str(node.op), "no strategy is left")
             return self._whole(node, args, kwargs)
+        runs = self._trials.run(node.op, args, kwargs, found.subset(kept))
+        if not runs.all():
+            self.cannot_run[str(node.op)] = self.cannot_run.get(str(node.op), 0) + int(
+                (~runs).sum()
+            )
+            kept = kept[runs]
+        if not len(kept):
+            self.without_rule.setdefault(str(node.op), "no strategy runs on what ranks would hold")
+            return self._whole(node, args, kwargs)
         found = found.subset(kept)
         compute = self._compute.over(
             node.op, args, kwargs, *found.local_shapes(), outputs=node.outputs
@@ -157,7 +170,6 @@ class CandidatesOf:
             np.array([absent], np.int32),
             np.full((1, len(node.operands)), self._replicated, np.int32),
             np.array([cost]),
-            whole=True,
         )
 
     def _kept(self, outputs: Ids, operands: Ids, offered: list[Ids]) -> NDArray[np.intp]:

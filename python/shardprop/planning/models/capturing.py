@@ -42,6 +42,8 @@ class Capture:
         problem: One label for each of its nodes; add to it what else must hold.
         mesh: The mesh it is planned for.
         without_rule: Per op that has no strategies, and so runs on whole tensors, why.
+        cannot_run: Per op how many strategies were left out, for on what some rank would hold the
+            op raises, or gives something else than they say.
         seconds: How long each part of the capture took.
         labelled: What each label of a node stands for.
     """
@@ -50,10 +52,10 @@ class Capture:
     problem: Problem
     mesh: DeviceMesh
     without_rule: dict[str, str]
+    cannot_run: dict[str, int]
     seconds: dict[str, float]
     labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
-    _rules: str = field(default="complete", repr=False)
     _device: str = field(default="cpu", repr=False)
 
     def solve(self, *, time_limit: float | None = 60.0, **settings: Any) -> ModelPlan:
@@ -72,7 +74,7 @@ class Capture:
 
     def plan(self, solution: Solution) -> ModelPlan:
         """What a solution of the problem means for the model."""
-        of = self.problem, self.labelled, self._planner, self._rules, self._device
+        of = self.problem, self.labelled, self._planner, self._device
         return ModelPlan(solution, *of)
 
 
@@ -148,10 +150,10 @@ def capture(
         problem,
         mesh,
         finder.without_rule,
+        finder.cannot_run,
         seconds,
         labelled,
         planner,
-        rules,
         kind,
     )
 

@@ -19,9 +19,6 @@ class Chosen(Protocol):
     def given(self, node: int) -> Sequence[Placements | None]:
         """Per output its placements; None for one that is absent."""
 
-    def runs_whole(self, node: int) -> bool:
-        """Does it run on whole tensors, as it has no strategies?"""
-
 
 def only(chosen: Chosen, node: int) -> Placements:
     """The placements of a node with one output."""

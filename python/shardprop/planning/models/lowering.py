@@ -151,11 +151,6 @@ class _Lowering:
     def _result(self, node: Node, op: OpOverload) -> Any:
         places = zip(node.operands, self._chosen.wanted(node.index), strict=True)
         operands = [self._at(ref, wanted, node.backward) for ref, wanted in places]
-        if op in _torch.handlers() and not self._chosen.runs_whole(node.index):
-            # What torch does around such an op takes DTensors.
-            rest = iter(operands)
-            args, kwargs = (fill(part, lambda _: next(rest)) for part in (node.args, node.kwargs))
-            return self._checked(node, op(*args, **kwargs))
         specs = [_torch.spec_of(operand) for operand in operands]
         of_specs = iter(specs)
         args, kwargs = (fill(part, lambda _: next(of_specs)) for part in (node.args, node.kwargs))
@@ -168,7 +163,7 @@ class _Lowering:
         args, kwargs = (
             _with_tensors(part, local) for part in (schema.args_schema, schema.kwargs_schema)
         )
-        made = op(*args, **kwargs)
+        made = schema.op(*args, **kwargs)
         results = made if isinstance(made, (list, tuple)) else [made]
         return [
             None if local is None or spec is None else _as_planned(local, spec)
@@ -217,18 +212,6 @@ class _Lowering:
         results = result if isinstance(result, (list, tuple)) else [result]
         for output, tensor in enumerate(results):
             self._values[Ref(node.index, output)] = tensor
-
-    def _checked(self, node: Node, result: Any) -> Any:
-        """What torch's dispatcher has made.
-
-        Raises:
-            ShardpropError: it is not where the plan has it.
-        """
-        results = result if isinstance(result, (list, tuple)) else [result]
-        for tensor, placements in zip(results, self._chosen.given(node.index), strict=True):
-            if isinstance(tensor, DTensor) and tensor.placements != placements:
-                raise ShardpropError(f"an output placed {tensor.placements} for {placements}")
-        return result
 
     def _wrapped(self, item: Any) -> Any:
         """Tensors that are the same on every rank, as DTensors."""

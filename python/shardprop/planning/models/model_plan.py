@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -17,7 +16,6 @@ from ..._torch.joint_graphs import CAPTURING
 from ...erasure import PASSES, Backend, Piece
 from ...model.placements import Placements
 from ...model.plan_steps import Step
-from ...propagation import propagator
 from ...redistribution.optimal_planner import ExactPlanner
 from ..graph.problem import Problem
 from ..graph.solution import Solution
@@ -93,7 +91,6 @@ class ModelPlan:
     problem: Problem = field(repr=False)
     _labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
-    _rules: str = field(default="complete", repr=False)
     _device: str = field(default="cpu", repr=False)
 
     @property
@@ -127,10 +124,6 @@ class ModelPlan:
     def wanted(self, node: int) -> tuple[Placements, ...]:
         """Per operand of a node its placements."""
         return self._labelled.wanted(node, self.solution.labels[node])
-
-    def runs_whole(self, node: int) -> bool:
-        """Does the op of the node run on whole tensors, as it has no strategies?"""
-        return self._labelled.candidates[node].whole
 
     def placements(self) -> ModelPlacements:
         """Where parameters, buffers, inputs and outputs lie."""
@@ -226,27 +219,13 @@ class ModelPlan:
         """
         check_is_of(model, self.program, self.mesh)
         backend = Backend(passes, compiler, recompute=recompute)
-        with CAPTURING, self._all_rows_known():
+        with CAPTURING:
             joint = lowered(self.program, self, self.mesh, self._planner, self._device)
         run = backend.local(joint, Piece("a plan"), GradientsMoved())
         call = PlannedCall(self.program, joint, run, self._planner)
         self.apply(model)
         run_by(model, call)
         return model
-
-    def _all_rows_known(self) -> AbstractContextManager[None]:
-        enough = self._rules == "torch" or propagator.current_policy().completes
-        if propagator.is_enabled() and enough:
-            return nullcontext()
-        terms = propagator.current_terms()
-        return propagator.enabled(
-            policy="optimal",
-            topology=self._planner.topology,
-            rules=self._rules,
-            strict=terms.strict,
-            executor=terms.executor,
-            without_rule=terms.without_rule,
-        )
 
     def report(self, *, depth: int | None = 2, time_limit: float | None = 60.0) -> PlanReport:
         """What the plan does by module, beside what well-known ways to shard cost.
