@@ -1,0 +1,168 @@
+"""Models of Hugging Face's transformers as they come, planned and run, beside one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.debug import CommDebugMode
+
+from shardprop import graph
+from tests.python.programs.world import mesh_of
+
+VOCABULARY, HIDDEN, LAYERS, BATCH, LENGTH = 128, 64, 2, 8, 16
+
+# What a model is called with, and the model.
+Made = tuple[nn.Module, dict[str, Any]]
+
+_SIZES: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": HIDDEN,
+    "num_hidden_layers": LAYERS,
+    "intermediate_size": 2 * HIDDEN,
+}
+
+
+def _language(stem: str, kind: str = "ForCausalLM", **sizes: Any) -> Made:
+    import transformers
+
+    config = getattr(transformers, f"{stem}Config")(use_cache=False, **sizes)
+    ids = torch.randint(VOCABULARY, (BATCH, LENGTH), generator=torch.Generator().manual_seed(1))
+    return getattr(transformers, f"{stem}{kind}")(config), {"input_ids": ids, "labels": ids}
+
+
+def _bert() -> Made:
+    heads = {"num_attention_heads": 4, "max_position_embeddings": 4 * LENGTH}
+    model, inputs = _language("Bert", "ForMaskedLM", **_SIZES, **heads)
+    mask = torch.ones(BATCH, LENGTH, dtype=torch.long)
+    mask[: BATCH // 2, LENGTH // 2 :] = 0
+    return model, {**inputs, "attention_mask": mask}
+
+
+def _t5() -> Made:
+    sizes = {"d_model": HIDDEN, "d_kv": 16, "d_ff": 128, "num_layers": LAYERS, "num_heads": 4}
+    ends = {"decoder_start_token_id": 0, "pad_token_id": 0}
+    return _language("T5", "ForConditionalGeneration", vocab_size=VOCABULARY, **sizes, **ends)
+
+
+def _gpt2() -> Made:
+    sizes = {"n_positions": 2 * LENGTH, "n_embd": HIDDEN, "n_layer": LAYERS, "n_head": 4}
+    ends = {"bos_token_id": 1, "eos_token_id": 2}
+    return _language("GPT2", "LMHeadModel", vocab_size=VOCABULARY, **sizes, **ends)
+
+
+def _vit() -> Made:
+    import transformers
+
+    sizes = {key: value for key, value in _SIZES.items() if key != "vocab_size"}
+    config = transformers.ViTConfig(
+        num_attention_heads=4, image_size=32, patch_size=8, num_labels=BATCH, **sizes
+    )
+    images = torch.randn(BATCH, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    inputs = {"pixel_values": images, "labels": torch.arange(BATCH)}
+    return transformers.ViTForImageClassification(config), inputs
+
+
+_HEADS = {"num_attention_heads": 8, "num_key_value_heads": 2}
+
+# Llama and Mixtral have fewer heads of keys than there are ranks; dropout is as each model has it.
+MODELS: dict[str, Callable[[], Made]] = {
+    "Llama": lambda: _language("Llama", **_SIZES, **_HEADS),
+    "GPT-2": _gpt2,
+    "BERT": _bert,
+    "T5": _t5,
+    "Mixtral": lambda: _language("Mixtral", num_local_experts=4, **_SIZES, **_HEADS),
+    "ViT": _vit,
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one rank saw of a step.
+
+    Attributes:
+        loss: Of the planned model.
+        single: Of one device.
+        gradient: How far a gradient is from that of one device, of the largest element that it has
+            there (at least a thousandth of the largest of all).
+        stated: Collectives of the plan.
+        counted: Those that CommDebugMode counts.
+        sharded: Parameters that the plan shards.
+        cannot_run: Strategies that were left out since they do not run.
+    """
+
+    loss: float
+    single: float
+    gradient: float
+    stated: int
+    counted: int
+    sharded: int
+    cannot_run: int
+
+
+def run(name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Report:
+    """Plan a model for half of its parameters on a rank, and take a step of it."""
+    planned, inputs = _made(name, dtype)
+    single, _ = _made(name, dtype)
+    size = sum(each.numel() * each.itemsize for each in planned.parameters())
+    captured = graph.capture(
+        planned,
+        (),
+        mesh_of(shape, ("dp", "tp")[: len(shape)]),
+        topology="h100-nvlink",
+        example_kwargs=inputs,
+        parameter_memory=size / 2,
+    )
+    plan = captured.solve()
+    plan.compile(planned)
+    with CommDebugMode() as counted:
+        loss = _step(planned, inputs)
+    expected = _step(single, inputs)
+    assert isinstance(loss, DTensor)
+    return Report(
+        loss=loss.full_tensor().item(),
+        single=expected.item(),
+        gradient=_difference(planned, single),
+        stated=plan.volume.collectives,
+        counted=counted.get_total_counts(),
+        sharded=sum(
+            any(p.is_shard() for p in placements)
+            for placements in plan.placements().parameters.values()
+        ),
+        cannot_run=sum(captured.cannot_run.values()),
+    )
+
+
+def _made(name: str, dtype: torch.dtype) -> Made:
+    torch.manual_seed(0)
+    model, inputs = MODELS[name]()
+    return model.to(dtype).train(), {
+        key: value.to(dtype) if value.is_floating_point() else value
+        for key, value in inputs.items()
+    }
+
+
+def _step(model: nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+    torch.manual_seed(3)
+    loss: torch.Tensor = model(**inputs).loss
+    loss.backward()  # type: ignore[no-untyped-call]
+    return loss.detach()
+
+
+def _difference(planned: nn.Module, single: nn.Module) -> float:
+    right = [each.grad for each in single.parameters()]
+    least = 1e-3 * max(each.abs().max().item() for each in right if each is not None)
+    worst = 0.0
+    for parameter, gradient in zip(planned.parameters(), right, strict=True):
+        found = parameter.grad
+        if gradient is None or found is None:
+            assert gradient is None and found is None
+            continue
+        assert isinstance(found, DTensor)
+        apart = (found.full_tensor() - gradient).abs().max().item()
+        worst = max(worst, apart / max(gradient.abs().max().item(), least))
+    return worst

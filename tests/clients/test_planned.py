@@ -1,0 +1,52 @@
+"""Models of Hugging Face run by plans as one device runs them, and communicate what plans say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+import torch
+
+from tests.python.programs.pool import Pool
+from tests.python.programs.test_planned import compare
+
+from .planned import MODELS, Report, run
+
+pytestmark = [
+    pytest.mark.slow,
+    # Of the hooks that CommDebugMode puts on modules.
+    pytest.mark.filterwarnings(
+        "ignore:For backward hooks to be called", "ignore:Full backward hook is firing"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    pytest.importorskip("transformers")
+    pool = Pool(4)
+    yield pool
+    pool.close()
+
+
+def check(report: Report, tolerance: float) -> None:
+    assert report.loss == pytest.approx(report.single, rel=tolerance)
+    assert report.gradient <= tolerance
+    assert report.counted == report.stated > 0
+    assert report.sharded > 0
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 2)], ids=str)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_as_it_comes_runs_by_its_plan(
+    name: str, shape: tuple[int, ...], pool: Pool
+) -> None:
+    for report in pool.run(partial(run, name, shape), compare):
+        check(report, 1e-5)
+        assert report.cannot_run > 0 or name not in ("Llama", "Mixtral") or shape != (2, 2)
+
+
+def test_mixtral_runs_in_half_precision(pool: Pool) -> None:
+    for report in pool.run(partial(run, "Mixtral", (2, 2), torch.bfloat16), compare):
+        check(report, 2e-2)
