@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from tests.python.programs.pool import Pool
-from tests.python.programs.test_planned import compare
 
-from .planned import MODELS, Report, run
+from .planned import MODELS, Report, report_of, run
 
 pytestmark = [
     pytest.mark.slow,
@@ -42,11 +41,12 @@ def check(report: Report, tolerance: float) -> None:
 def test_a_model_as_it_comes_runs_by_its_plan(
     name: str, shape: tuple[int, ...], pool: Pool
 ) -> None:
-    for report in pool.run(partial(run, name, shape), compare):
+    for report in pool.run(partial(run, name, shape), report_of):  # type: ignore[arg-type]
         check(report, 1e-5)
         assert report.cannot_run > 0 or name not in ("Llama", "Mixtral") or shape != (2, 2)
 
 
 def test_mixtral_runs_in_half_precision(pool: Pool) -> None:
-    for report in pool.run(partial(run, "Mixtral", (2, 2), torch.bfloat16), compare):
+    program = partial(run, "Mixtral", (2, 2), torch.bfloat16)
+    for report in pool.run(program, report_of):  # type: ignore[arg-type]
         check(report, 2e-2)
