@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -29,7 +29,7 @@ from ...redistribution.optimal_planner import ExactPlanner
 from ...rules.torch_registry import op_schema
 from .chosen import Chosen, only
 from .moves import moved, strides_like
-from .program import Node, Program, Ref, fill
+from .program import Node, Program, Ref, each_of, fill
 
 __all__ = ["lowered"]
 
@@ -161,7 +161,8 @@ class _Lowering:
         schema = rewrite(schema, None, specs, alone, meta) or schema
         local = iter(self._masked(operands, outputs[0] if outputs else None))
         args, kwargs = (
-            _with_tensors(part, local) for part in (schema.args_schema, schema.kwargs_schema)
+            each_of(DTensorSpec, lambda _: next(local), part)
+            for part in (schema.args_schema, schema.kwargs_schema)
         )
         made = schema.op(*args, **kwargs)
         results = made if isinstance(made, (list, tuple)) else [made]
@@ -264,17 +265,6 @@ def _as_planned(local: torch.Tensor, spec: DTensorSpec) -> DTensor:
             f"{spec.placements}"
         )
     return _torch.wrapped(local, spec)
-
-
-def _with_tensors(item: Any, tensors: Iterator[torch.Tensor]) -> Any:
-    """An argument with tensors in place of its specs, in order."""
-    if isinstance(item, DTensorSpec):
-        return next(tensors)
-    if isinstance(item, dict):
-        return {name: _with_tensors(part, tensors) for name, part in item.items()}
-    if type(item) in (list, tuple):
-        return type(item)(_with_tensors(part, tensors) for part in item)
-    return item
 
 
 def _border_of(tensor: DTensor, has_gradient: bool) -> Border:

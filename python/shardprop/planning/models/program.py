@@ -12,7 +12,7 @@ import torch
 from ..._torch import OpOverload, TensorMeta
 from ...model.op_traits import traits_of
 
-__all__ = ["TENSOR", "Call", "Node", "Program", "Ref", "fill", "refs"]
+__all__ = ["TENSOR", "Call", "Node", "Program", "Ref", "each_of", "fill", "refs"]
 
 
 class _Tensor:
@@ -173,6 +173,17 @@ def refs(item: Any) -> list[Ref]:
     if isinstance(item, dict):
         return [ref for part in item.values() for ref in refs(part)]
     return []
+
+
+def each_of(kind: type, change: Callable[[Any], Any], item: Any) -> Any:
+    """An argument with what is of a kind changed, in order; other tuples stay what they are."""
+    if isinstance(item, kind):
+        return change(item)
+    if isinstance(item, dict):
+        return {name: each_of(kind, change, part) for name, part in item.items()}
+    if type(item) in (list, tuple):
+        return type(item)(each_of(kind, change, part) for part in item)
+    return item
 
 
 def fill(item: Any, of: Callable[[Ref], Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from ...model.placements import Placements
 from ...rules.torch_registry import op_schema
 from ..strategies import Strategies
 from .moves import strides_like
+from .program import each_of
 
 __all__ = ["Trials"]
 
@@ -165,10 +166,10 @@ class _LocalCall:
     def _gives(self, operands: Sequence[Shape], outputs: Sequence[Shape | None]) -> bool:
         schema = self._local_schema(operands, outputs)
         args, kwargs = (
-            _each(DTensorSpec, self._tensor, part)
+            each_of(DTensorSpec, self._tensor, part)
             for part in (schema.args_schema, schema.kwargs_schema)
         )
-        args, kwargs = (_each(torch.device, lambda _: _META, part) for part in (args, kwargs))
+        args, kwargs = (each_of(torch.device, lambda _: _META, part) for part in (args, kwargs))
         try:
             made = schema.op(*args, **kwargs)
         except NotImplementedError:  # it has no kernel without data
@@ -192,7 +193,7 @@ class _LocalCall:
             own = TensorMeta(shape, strides_like(meta.stride, shape), meta.dtype)
             return make_spec(mesh, everywhere, own)
 
-        args, kwargs = (_each(TensorMeta, local, part) for part in (self._args, self._kwargs))
+        args, kwargs = (each_of(TensorMeta, local, part) for part in (self._args, self._kwargs))
         schema = op_schema(self._op, tuple(args), dict(kwargs))
         if rewrites.squeeze is not None:
             schema = self._squeezing(schema)
@@ -224,14 +225,3 @@ class _LocalCall:
         return torch.empty_strided(
             tuple(meta.shape), tuple(meta.stride), dtype=meta.dtype, device=_META
         )
-
-
-def _each(kind: type, change: Callable[[Any], Any], item: Any) -> Any:
-    """An argument with what is of a kind changed, in order."""
-    if isinstance(item, kind):
-        return change(item)
-    if isinstance(item, dict):
-        return {name: _each(kind, change, part) for name, part in item.items()}
-    if type(item) in (list, tuple):
-        return type(item)(_each(kind, change, part) for part in item)
-    return item
