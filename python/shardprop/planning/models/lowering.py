@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,6 +77,13 @@ class _Lowering:
             *program.inputs,
         ]
         self._tangents = [node for _, node in program.tangents]
+        # By an op the nodes of its outputs that leave the program on its side.
+        self._left_by: defaultdict[int, list[int]] = defaultdict(list)
+        for node in program.nodes:
+            if node.kind in ("output", "written", "gradient"):
+                (ref,) = node.operands
+                if program.nodes[ref.node].backward is node.backward:
+                    self._left_by[ref.node].append(node.index)
         self._values: dict[Ref, Any] = {}
         self._moved: dict[tuple[Ref, Placements, bool], DTensor] = {}
         self._forward: set[str] = set()  # names of its calls
@@ -131,6 +139,9 @@ class _Lowering:
         for node in self._program.nodes:
             if node.op is not None and node.backward is backward:
                 self._call(node)
+                # At once: a sum that is pending is larger than what a rank keeps of it.
+                for leaving in self._left_by.get(node.index, ()):
+                    self._leaving(leaving)
 
     def _call(self, node: Node) -> None:
         """Carry out an op on operands that are where the plan wants them.

@@ -18,6 +18,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.debug import CommDebugMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import shardprop
@@ -76,6 +77,45 @@ def blended(mesh: DeviceMesh, **settings: Any) -> tuple[nn.Module, graph.ModelPl
     model, weight = Blend(), {"weight": [Shard(0)]}
     layouts: dict[str, Any] = {"inputs": [[Shard(1)]], "outputs": [[R]], "parameters": weight}
     return model, planned(model, (torch.ones(8, 16),), mesh, **layouts, **settings)
+
+
+class Deep(nn.Module):
+    """Products one after another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*(nn.Linear(256, 256, bias=False) for _ in range(6)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.layers(x)
+        return found.square().mean()
+
+
+class Calls(TorchDispatchMode):
+    """Notes what is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(
+        self, op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        self.names.append(op.__name__)
+        return op(*args, **(kwargs or {}))
+
+
+def test_gradients_are_reduced_as_they_are_made(mesh_of: MeshOf) -> None:
+    model, x = Deep(), torch.ones(8192, 256)
+    settings: dict[str, Any] = {"inputs": [[Shard(0)]], "parameters": {"*": [Shard(0)]}}
+    planned(model, (x,), mesh_of(4), **settings)
+    loss = model(x)
+    with Calls() as calls:
+        loss.backward()
+    last = len(calls.names) - 1 - calls.names[::-1].index("mm.default")
+    begun = [at for at, name in enumerate(calls.names) if name.startswith("reduce_scatter")]
+    assert len(begun) == 6
+    assert sum(at < last for at in begun) >= 4
 
 
 @pytest.mark.slow
