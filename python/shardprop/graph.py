@@ -14,13 +14,24 @@ from .planning.graph import (
 )
 
 if TYPE_CHECKING:
-    from .planning.models import Capture, ModelPlan, PlanReport, capture
+    from .planning.models import (
+        Capture,
+        ModelPlan,
+        PlanDiff,
+        PlanFile,
+        PlanMemory,
+        PlanReport,
+        capture,
+    )
 
 __all__ = [
     "Capture",
     "Evaluation",
     "InfeasibleError",
     "ModelPlan",
+    "PlanDiff",
+    "PlanFile",
+    "PlanMemory",
     "PlanReport",
     "Problem",
     "Solution",
@@ -31,9 +42,14 @@ __all__ = [
 ]
 
 
+_OF_MODELS = frozenset(
+    {"Capture", "ModelPlan", "PlanDiff", "PlanFile", "PlanMemory", "PlanReport", "capture"}
+)
+
+
 def __getattr__(name: str) -> Any:
     # Loaded when first asked for: capturing needs torch, which a problem by itself does not.
-    if name in ("Capture", "ModelPlan", "PlanReport", "capture"):
+    if name in _OF_MODELS:
         from .planning import models
 
         return getattr(models, name)

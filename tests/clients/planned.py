@@ -12,6 +12,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.debug import CommDebugMode
 
 from shardprop import graph
+from tests.python.erasure.allocated import allocated
 from tests.python.programs.world import mesh_of
 
 VOCABULARY, HIDDEN, LAYERS, BATCH, LENGTH = 128, 64, 2, 8, 16
@@ -104,6 +105,9 @@ class Report:
         counted: Those that CommDebugMode counts.
         sharded: Parameters that the plan shards.
         cannot_run: Strategies that were left out since they do not run.
+        held: Bytes that the plan says a step holds at once, beside what is there all the time.
+        allocated: Bytes that it allocates: the least of three steps, for gloo's threads let go of
+            what they have sent when they come to it.
     """
 
     loss: float
@@ -113,6 +117,8 @@ class Report:
     counted: int
     sharded: int
     cannot_run: int
+    held: int
+    allocated: int
 
 
 def report_of(program: Callable[[], Report]) -> Report:
@@ -139,10 +145,12 @@ def run(name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -
         loss = _step(planned, inputs)
     expected = _step(single, inputs)
     assert isinstance(loss, DTensor)
+    difference = _difference(planned, single)
+    memory = plan.memory()
     return Report(
         loss=loss.full_tensor().item(),
         single=expected.item(),
-        gradient=_difference(planned, single),
+        gradient=difference,
         stated=plan.volume.collectives,
         counted=counted.get_total_counts(),
         sharded=sum(
@@ -150,7 +158,15 @@ def run(name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -
             for placements in plan.placements().parameters.values()
         ),
         cannot_run=sum(captured.cannot_run.values()),
+        held=max(memory.forward, memory.backward),
+        allocated=min(_allocated(planned, inputs) for _ in range(3)),
     )
+
+
+def _allocated(model: nn.Module, inputs: dict[str, Any]) -> int:
+    model.zero_grad(set_to_none=True)
+    _, most = allocated(lambda: _step(model, inputs))
+    return most
 
 
 def _made(name: str, dtype: torch.dtype) -> Made:

@@ -1,4 +1,4 @@
-"""Models of Hugging Face run by plans as one device runs them, and communicate what plans say."""
+"""Models of Hugging Face run by plans as one device runs them, and send and hold what plans say."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def check(report: Report, tolerance: float) -> None:
     assert report.gradient <= tolerance
     assert report.counted == report.stated > 0
     assert report.sharded > 0
+    assert report.held == pytest.approx(report.allocated, rel=0.05)
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 2)], ids=str)

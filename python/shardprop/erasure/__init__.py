@@ -8,8 +8,18 @@ and collectives (`_torch/joint_graphs.py`), cleans them (`passes/`), writes them
 from __future__ import annotations
 
 from .erased import Erased, erase
+from .footprint import Footprint
 from .passes import PASSES, ROUNDING_PASSES
 from .pieces import Piece
 from .torch_backend import Backend, backend
 
-__all__ = ["PASSES", "ROUNDING_PASSES", "Backend", "Erased", "Piece", "backend", "erase"]
+__all__ = [
+    "PASSES",
+    "ROUNDING_PASSES",
+    "Backend",
+    "Erased",
+    "Footprint",
+    "Piece",
+    "backend",
+    "erase",
+]

@@ -14,7 +14,7 @@ from .. import _torch
 from .._torch.graph_calls import function_of_call
 from .places import owner_of, place_of
 
-__all__ = ["Generated", "generated"]
+__all__ = ["Generated", "dead_after", "generated"]
 
 _LITERALS = (bool, int, str, type(None))
 
@@ -68,7 +68,7 @@ class _Source:
         self._module = module
         self._name = name
         lines = [*self._head()]
-        dead_after = _dead_after(module.graph)
+        dead = dead_after(module.graph)
         place = owner = ""
         for node in module.graph.nodes:
             if node.op == "placeholder":
@@ -78,9 +78,9 @@ class _Source:
             if place != (place := place_of(node.meta.get("stack_trace")) or place):
                 lines.append(f"# {place}")
             lines.append(self._line(node))
-            dead = [each.name for each in dead_after.get(node, ())]
-            if dead:
-                lines.append(f"del {', '.join(dead)}")
+            names = [each.name for each in dead.get(node, ())]
+            if names:
+                lines.append(f"del {', '.join(names)}")
         body = "".join(f"    {line}\n" for line in lines)
         self.text = f"def {name}(_operands):\n{body}"
 
@@ -155,7 +155,7 @@ def _shape_text(node: fx.Node) -> str:
     return f"  # {str(value.dtype).removeprefix('torch.')}{[*value.shape]}"
 
 
-def _dead_after(graph: fx.Graph) -> dict[fx.Node, list[fx.Node]]:
+def dead_after(graph: fx.Graph) -> dict[fx.Node, list[fx.Node]]:
     """By a node those values that none after it uses, its own too."""
     seen: set[fx.Node] = set()
     dead: dict[fx.Node, list[fx.Node]] = {}

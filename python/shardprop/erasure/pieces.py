@@ -12,6 +12,7 @@ from torch import fx
 from .. import _torch
 from .._torch.compiled_frames import cause_of
 from .._torch.joint_graphs import Border, JointGraph, NotErased
+from .footprint import Footprint
 from .generated import Generated, generated
 from .places import place_of
 
@@ -29,6 +30,7 @@ class Piece:
         code: The forward, and the backward if there is one, as Python.
         collectives: How many collectives these begin, by name.
         collectives_before: How many DTensor begins.
+        footprint: What a rank holds while it runs, if the backend was asked for it.
     """
 
     place: str
@@ -37,6 +39,7 @@ class Piece:
     code: list[str] = field(default_factory=list)
     collectives: Counter[str] = field(default_factory=Counter)
     collectives_before: Counter[str] = field(default_factory=Counter)
+    footprint: Footprint | None = None
 
     @classmethod
     def left(cls, function: Callable[..., Any], error: Exception) -> Piece:

@@ -14,6 +14,7 @@ from .._torch.compiled_frames import Compiler, backend_of, compiled_by
 from .._torch.graph_calls import functions_in_functions, has_plain_sizes
 from .._torch.joint_graphs import (
     CAPTURING,
+    Border,
     Captured,
     JointGraph,
     NotErased,
@@ -23,6 +24,7 @@ from .._torch.joint_graphs import (
 from ..errors import ShardpropError
 from .absent import without_tangents
 from .contributions import sums_left_to_autograd
+from .footprint import footprint_of
 from .generated import Run, generated
 from .incoming import Incoming
 from .passes import FEWER_COLLECTIVES, PASSES, ROUNDING_PASSES, cleaned
@@ -45,6 +47,7 @@ class Backend:
         compiler: What makes functions of them: a backend of ``torch.compile``, or its name. None:
             they are written as Python.
         recompute: May a backward make cheap calls of the forward again, to keep less?
+        footprints: Find out what a rank holds while pieces run?
 
     Raises:
         ShardpropError: an unknown pass, or torch.compile knows no backend of this name.
@@ -60,6 +63,7 @@ class Backend:
         compiler: Compiler | str | None = None,
         *,
         recompute: bool = False,
+        footprints: bool = False,
     ) -> None:
         known = (*PASSES, *ROUNDING_PASSES)
         unknown = [name for name in passes if name not in known]
@@ -72,6 +76,7 @@ class Backend:
         self.passed: Counter[str] = Counter()
         self._passes = passes
         self._recompute = recompute
+        self._footprints = footprints
 
     def __call__(self, graph: fx.GraphModule, example: Sequence[Any]) -> _Run:
         """What runs in the place of a graph; called, it raises `NotErased` before anything has run
@@ -143,6 +148,8 @@ class Backend:
             keep_results_apart(whole.graph, first, apart)
             silent = silently(whole.graph, written)
             values_apart(whole.graph, written, results)
+            if self._footprints:
+                piece.footprint = footprint_of(whole.graph, None, results, written=first)
             return forward_alone(self._function(whole, piece), joint, silent)
         both = partitioned(joint, recompute=self._recompute)
         ahead, back = (self._clean(graph, joint) for graph in both)
@@ -151,6 +158,12 @@ class Backend:
         silent = silently(ahead.graph, written)
         values_apart(ahead.graph, written, results)
         tangents = len(joint.tangents)
+        if self._footprints:
+            absent = _beside_a_loss(joint.tangents)
+            begun = without_tangents(back, tangents, absent).graph
+            piece.footprint = footprint_of(
+                ahead.graph, begun, results, written=first, absent=absent
+            )
         sharing = sharing_of(ahead.graph, back.graph, len(written) + results, tangents)
         forward = self._function(ahead, piece)
         backwards = {frozenset[int](): self._function(back, piece)}
@@ -176,6 +189,14 @@ class Backend:
         with fake_mode_of(module.graph):
             cleaned(module.graph, passes)
         return module
+
+
+def _beside_a_loss(tangents: Sequence[Border]) -> frozenset[int]:
+    """Those gradients that do not come in where a backward begins, as most do, from what is a
+    single number; none where nothing is."""
+    shapes = [each.shape if each.spec is None else each.spec.shape for each in tangents]
+    losses = {at for at, shape in enumerate(shapes) if shape.numel() == 1}
+    return frozenset(range(len(tangents))) - losses if losses else frozenset()
 
 
 def _places_of_tensors(joint: JointGraph, places: Sequence[int]) -> list[int]:

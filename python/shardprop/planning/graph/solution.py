@@ -46,7 +46,7 @@ class Solution:
         status: "optimal" if proved, else "feasible".
         seconds: Wall time of the call.
         stats: What the solver counts, by name.
-        state: For ``solve(..., warm=solution)``.
+        state: For ``solve(..., warm=solution)``; None where nothing was solved.
     """
 
     labels: Ints
@@ -55,7 +55,7 @@ class Solution:
     proved: bool
     seconds: float
     stats: Mapping[str, int]
-    state: WarmState
+    state: WarmState | None
     _nodes: tuple[Node, ...]
 
     def __repr__(self) -> str:

@@ -56,8 +56,8 @@ def solve(
     began = time.monotonic()
     limit = _checked(problem, time_limit, relative_gap, warm, solver)
     lowered = lower(problem)
-    fits = warm is not None and warm.state.problem.same_shape(lowered)
-    state = warm.state.core if warm is not None and fits else None
+    known = None if warm is None else warm.state
+    state = known.core if known is not None and known.problem.same_shape(lowered) else None
     with shown(progress) as on_progress:
         left = max(0.0, began + limit - time.monotonic())
         found = solve_core(lowered, left, relative_gap, state, on_progress)

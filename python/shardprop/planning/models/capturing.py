@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from .candidates import CandidatesOf
 from .cpu_attention import register_cpu_attention
 from .labelled import Labelled
 from .model_plan import ModelPlan
+from .plan_file import PlanFile
+from .plan_loading import solution_of
 from .program import Program
 from .reading import read
 from .tracing import trace
@@ -71,6 +74,22 @@ class Capture:
             ShardpropError: as `shardprop.graph.solve`.
         """
         return self.plan(solve(self.problem, time_limit=time_limit, **settings))
+
+    def load(self, path: str | os.PathLike[str]) -> ModelPlan:
+        """The plan that `ModelPlan.save` wrote, without a solve.
+
+        Its cost is that of this capture. What was proved of it counts if the problem is the same:
+        prices, wishes, and what was added to it.
+
+        Args:
+            path: The file.
+
+        Raises:
+            ShardpropError: it cannot be read, is of another program or mesh, has a strategy that is
+                not offered here, or breaks what is wished; file and node are named.
+        """
+        found = PlanFile.load(path)
+        return self.plan(solution_of(found, self.problem, self.labelled, str(path)))
 
     def plan(self, solution: Solution) -> ModelPlan:
         """What a solution of the problem means for the model."""

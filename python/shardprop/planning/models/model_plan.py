@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from torch import nn
 
 from ..._torch import DeviceMesh, make_spec
 from ..._torch.compiled_frames import Compiler
-from ..._torch.joint_graphs import CAPTURING
+from ..._torch.joint_graphs import CAPTURING, JointGraph
 from ...erasure import PASSES, Backend, Piece
 from ...model.placements import Placements
 from ...model.plan_steps import Step
@@ -25,7 +27,9 @@ from .compiled import GradientsMoved, PlannedCall, run_by
 from .distributing import check_is_of, distribute
 from .labelled import Labelled
 from .lowering import lowered
+from .memory import Optimizer, PlanMemory, memory_of
 from .moves import Volume, volume
+from .plan_file import PlanDiff, PlanFile
 from .program import Program, Ref
 from .report import PlanReport, report_of
 
@@ -85,13 +89,14 @@ class ModelPlan:
     Attributes:
         solution: The solver's answer; its labels are the strategies.
         problem: What was solved.
+        device: The type of device that the model was traced for.
     """
 
     solution: Solution
     problem: Problem = field(repr=False)
     _labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
-    _device: str = field(default="cpu", repr=False)
+    device: str = field(default="cpu", repr=False)
 
     @property
     def program(self) -> Program:
@@ -166,6 +171,22 @@ class ModelPlan:
             total.add(volume(redistribution.run))
         return total
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what was chosen for each node as JSON, for `Capture.load` and `PlanFile`.
+
+        Raises:
+            ShardpropError: it cannot be written.
+        """
+        PlanFile.of(self).save(path)
+
+    def diff(self, other: ModelPlan) -> PlanDiff:
+        """In what another plan of the same program differs from this one.
+
+        Raises:
+            ShardpropError: it is a plan of another program, or on another mesh.
+        """
+        return PlanFile.of(self).diff(PlanFile.of(other))
+
     def apply(self, model: nn.Module) -> nn.Module:
         """Distribute the parameters and buffers of the model; all ranks of the mesh have to.
 
@@ -218,14 +239,44 @@ class ModelPlan:
                 unknown pass or compiler. Then the model is as it was.
         """
         check_is_of(model, self.program, self.mesh)
-        backend = Backend(passes, compiler, recompute=recompute)
-        with CAPTURING:
-            joint = lowered(self.program, self, self.mesh, self._planner, self._device)
-        run = backend.local(joint, Piece("a plan"), GradientsMoved())
+        joint, run, _ = self._local(Backend(passes, compiler, recompute=recompute))
         call = PlannedCall(self.program, joint, run, self._planner)
         self.apply(model)
         run_by(model, call)
         return model
+
+    def memory(
+        self,
+        optimizer: Optimizer | None = None,
+        *,
+        passes: Sequence[str] = PASSES,
+        recompute: bool = False,
+    ) -> PlanMemory:
+        """What this rank holds while the model is trained by the plan, from the graphs that
+        `compile` makes. Nothing runs.
+
+        Args:
+            optimizer: Takes parameters, as ``torch.optim.AdamW`` does; None: there is none. A step
+                of it is taken on tensors without data.
+            passes: As for `compile`.
+            recompute: Likewise.
+
+        Raises:
+            ShardpropError: an op cannot be carried out as planned, or the optimizer takes no step
+                on tensors without data.
+        """
+        joint, _, piece = self._local(Backend(passes, recompute=recompute, footprints=True))
+        footprint = piece.footprint
+        assert footprint is not None
+        return memory_of(self.program, joint, footprint, optimizer)
+
+    def _local(self, backend: Backend) -> tuple[JointGraph, Callable[..., Any], Piece]:
+        """What runs on a rank."""
+        with CAPTURING:
+            joint = lowered(self.program, self, self.mesh, self._planner, self.device)
+        piece = Piece("a plan")
+        run = backend.local(joint, piece, GradientsMoved())
+        return joint, run, piece
 
     def report(self, *, depth: int | None = 2, time_limit: float | None = 60.0) -> PlanReport:
         """What the plan does by module, beside what well-known ways to shard cost.
