@@ -54,7 +54,21 @@ def gather(
     src: Placement, local: torch.Tensor, mesh: DeviceMesh, mesh_dim: int, shape: Sequence[int]
 ) -> torch.Tensor:
     """A shard, plain or strided, to Replicate."""
+    if isinstance(src, StridedShard):
+        src = _WithoutOffsets(src.dim, split_factor=src.split_factor)
     return src._to_replicate_tensor(local, mesh, mesh_dim, shape)  # type: ignore[attr-defined,no-any-return]
+
+
+class _WithoutOffsets(StridedShard):
+    """Gathers as a strided shard does. torch reads the offsets of a shard, which it does not look
+    at, out of a tensor, and so cannot gather while a graph is made, where there are no values."""
+
+    def local_shard_size_and_offset(  # type: ignore[override]
+        self, size: int, chunks: int, rank: int, offset_mode: object = None
+    ) -> tuple[int, None]:
+        none = _placement_types._StridedShardOffsetMode.NONE
+        held, _ = super().local_shard_size_and_offset(size, chunks, rank, none)
+        return held, None
 
 
 def reduce(src: Placement, local: torch.Tensor, mesh: DeviceMesh, mesh_dim: int) -> torch.Tensor:

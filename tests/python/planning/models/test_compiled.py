@@ -23,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 
 import shardprop
 from shardprop import ShardpropError, graph
+from shardprop._torch import StridedShard
 from shardprop.propagation.propagator import current_policy
 
 from ...narrow import sharded
@@ -458,6 +459,18 @@ def test_a_vocabulary_that_is_sharded_is_looked_up_as_planned(mesh_of: MeshOf) -
     assert found == plan.volume.collectives
     (op,) = (n.index for n in plan.program.nodes if n.op is torch.ops.aten.embedding.default)
     assert plan.wanted(op)[0] == (Shard(0),)
+
+
+def test_what_is_sharded_in_strides_is_gathered(mesh_of: MeshOf) -> None:
+    model, x = nn.Flatten(0, 1), torch.ones(6, 8, 4)
+    settings: dict[str, Any] = {"inputs": [[Shard(1)]], "outputs": [[R]], "backward": False}
+    found = graph.capture(model, (x,), mesh_of(4), topology=TOPOLOGY, **settings)
+    (view,) = (n.index for n in found.program.nodes if n.op is not None)
+    offered = found.labelled.offered(view)
+    found.problem.allow(view, [offered.index((StridedShard(0, split_factor=6),))])
+    plan = found.solve()
+    plan.compile(model)
+    assert collectives_of(lambda: model(x)) == plan.volume.collectives == 1
 
 
 def test_a_graph_module_is_saved_by_its_state(mesh_of: MeshOf) -> None:
