@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Change",
+    "NodeFacts",
     "PlanDiff",
     "PlanFile",
     "PlannedNode",
@@ -37,6 +38,24 @@ __all__ = [
 
 # Of a report.
 _COLUMNS = 100
+
+
+class NodeFacts(NamedTuple):
+    """What a node of a program is, whatever the plan: as `PlannedNode`, with how many operands it
+    has."""
+
+    name: str
+    kind: str
+    op: str
+    module: str
+    arguments: str
+    tensors: tuple[str | None, ...]
+    operands: int
+
+    def __str__(self) -> str:
+        what = f"{self.op}({self.arguments})" if self.op else self.kind
+        where = f" in {self.module!r}" if self.module else ""
+        return f"{what} {self.name} of {', '.join(map(str, self.tensors))}{where}"
 
 
 @dataclass(frozen=True)
@@ -67,10 +86,17 @@ class PlannedNode:
     compute_us: float
 
     @property
-    def computes(self) -> tuple[object, ...]:
+    def facts(self) -> NodeFacts:
         """What a node of a program for the same plan has to be."""
-        facts = self.name, self.kind, self.op, self.module, self.arguments, self.tensors
-        return *facts, len(self.operands)
+        return NodeFacts(
+            self.name,
+            self.kind,
+            self.op,
+            self.module,
+            self.arguments,
+            self.tensors,
+            len(self.operands),
+        )
 
     @property
     def chosen(self) -> tuple[object, ...]:
@@ -121,7 +147,7 @@ class PlanFile:
             problem=digest_of(plan.problem),
             nodes=tuple(
                 PlannedNode(
-                    **facts_of(plan.program, node),
+                    *facts_of(plan.program, node)[:-1],
                     outputs=tuple(map(_text, plan.given(node.index))),
                     operands=tuple(map(layout_text, plan.wanted(node.index))),
                     compute_us=us,
@@ -141,7 +167,7 @@ class PlanFile:
             Path(path).write_text(json.dumps(values, allow_nan=False) + "\n", encoding="utf-8")
         except (OSError, ValueError) as error:  # a path of characters that no path has; NaN
             got = getattr(error, "strerror", None) or error
-            raise ShardpropError(f"{path!r}: Expected a file to write to, got: {got}.") from None
+            raise ShardpropError(f"{path}: Expected a file to write to, got: {got}.") from None
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> PlanFile:
@@ -167,7 +193,7 @@ class PlanFile:
                 which the programs differ is named.
         """
         check_mesh("other", other, self.mesh_shape, self.mesh_dim_names)
-        check_nodes("other", other.nodes, [node.computes for node in self.nodes])
+        check_nodes("other", other.nodes, [node.facts for node in self.nodes])
         pairs = zip(self.nodes, other.nodes, strict=True)
         changes = [Change(mine, its) for mine, its in pairs if mine.chosen != its.chosen]
         return PlanDiff(self.cost_us, other.cost_us, tuple(changes))
@@ -215,16 +241,17 @@ def _rows(change: Change) -> Iterator[tuple[str, str, str, str]]:
                 yield before.name, f"{what} {at}", old or "absent", new or "absent"
 
 
-def facts_of(program: Program, node: Node) -> dict[str, Any]:
-    """What a `PlannedNode` says of a node, whatever the plan."""
-    return {
-        "name": node.name,
-        "kind": node.kind,
-        "op": "" if node.op is None else str(node.op),
-        "module": node.module,
-        "arguments": "" if node.op is None else _arguments(program, node),
-        "tensors": tuple(map(_tensor, node.outputs)),
-    }
+def facts_of(program: Program, node: Node) -> NodeFacts:
+    """What a file says of a node of a program, whatever the plan."""
+    return NodeFacts(
+        node.name,
+        node.kind,
+        "" if node.op is None else str(node.op),
+        node.module,
+        "" if node.op is None else _arguments(program, node),
+        tuple(map(_tensor, node.outputs)),
+        len(node.operands),
+    )
 
 
 def _arguments(program: Program, node: Node) -> str:
@@ -296,29 +323,18 @@ def check_mesh(
         )
 
 
-def check_nodes(
-    document: str, nodes: Sequence[PlannedNode], expected: Sequence[tuple[object, ...]]
-) -> None:
-    """Are they those of the program, of which `PlannedNode.computes` is expected?
+def check_nodes(document: str, nodes: Sequence[PlannedNode], expected: Sequence[NodeFacts]) -> None:
+    """Are they those of the program that is expected?
 
     Raises:
         ShardpropError: they are not; the first that differs is named.
     """
     other = "it is of another model, or of another call"
     for node, facts in zip(nodes, expected, strict=False):
-        if node.computes != facts:
-            raise ShardpropError(
-                f"{document}: Expected {_shown(facts)}, got {_shown(node.computes)}: {other}."
-            )
+        if node.facts != facts:
+            raise ShardpropError(f"{document}: Expected {facts}, got {node.facts}: {other}.")
     if len(nodes) != len(expected):
         raise ShardpropError(
             f"{document}: Expected a plan of {counted(len(expected), 'node')}, got one of "
             f"{len(nodes):,}: {other}."
         )
-
-
-def _shown(facts: Sequence[object]) -> str:
-    name, kind, op, module, arguments, tensors, _ = facts
-    of = ", ".join(map(str, tensors))  # type: ignore[call-overload]
-    where = f" in {module!r}" if module else ""
-    return f"{op}({arguments}) {name} of {of}{where}" if op else f"{kind} {name} of {of}{where}"
