@@ -6,6 +6,7 @@
 // bound.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "graph/search/eliminate_within_gap.h"
 #include "graph/search/search.h"
@@ -21,6 +22,7 @@ constexpr int kPatience = 3;
 // A list that fails costs about a microsecond per state. At the root that is worth a second, since
 // branching takes many; below, about as long as the passes of a node.
 constexpr std::size_t kRootStates = std::size_t{1} << 20, kNodeStates = std::size_t{1} << 16;
+constexpr std::size_t kCompared = 64;  // per state; all, for the root of the problem
 
 }  // namespace
 
@@ -42,7 +44,7 @@ bool Search::deepen(Node& node) {
     if (!done) return false;
     // Answers found on the way have lowered what later steps of the trial removed by.
     node.bound = std::max(node.bound, std::min(tried, cutoff()));
-    if (nodes == 0) bound_ = std::max(bound_, node.bound);
+    if (is_root()) bound_ = std::max(bound_, node.bound);
   }
   return closed(node);
 }
@@ -55,8 +57,10 @@ bool Search::list_states(const Node& node) {
     if (live.empty()) return true;
   }
   const std::size_t most = std::min(options_.most_points, nodes == 0 ? kRootStates : kNodeStates);
+  const std::size_t compared =
+      is_root() ? std::numeric_limits<std::size_t>::max() : kCompared * most;
   const Elimination answer = eliminate_within_gap(model_, node.passing, node.multipliers, order,
-                                                  cutoff(), most, interrupt_);
+                                                  cutoff(), most, compared, interrupt_);
   if (answer.outcome == Elimination::Outcome::kTooLarge ||
       answer.outcome == Elimination::Outcome::kStopped) {
     return false;

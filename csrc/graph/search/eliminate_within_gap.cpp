@@ -43,7 +43,8 @@ class GapElimination {
     for (const int root : roots_) {
       const Joined joined = join(all, lists_[at(root)], root, limits_, meter);
       if (joined != Joined::kDone) return failed(joined);
-      if (!leave_best(all, all.scope, limits_, meter)) return failed(Joined::kStopped);
+      const Joined left = leave_best(all, all.scope, limits_, meter);
+      if (left != Joined::kDone) return failed(left);
     }
     return follow(all);
   }
@@ -150,7 +151,8 @@ class GapElimination {
       parts.erase(next);
     }
     const std::vector<int> rest(now.scope.begin() + 1, now.scope.end());
-    if (!leave_best(now, rest, limits_, meter)) return Joined::kStopped;
+    const Joined left = leave_best(now, rest, limits_, meter);
+    if (left != Joined::kDone) return left;
     return keep(v, std::move(now));
   }
 
@@ -230,13 +232,14 @@ EliminationOrder order_for_lists(const Model& model, const std::vector<double>& 
 Elimination eliminate_within_gap(const Model& model, const MessagePassing& passing,
                                  const std::vector<double>& multipliers,
                                  const EliminationOrder& order, double cutoff,
-                                 std::size_t most_states, const Interrupt& interrupt) {
+                                 std::size_t most_states, std::size_t most_compared,
+                                 const Interrupt& interrupt) {
   if (order.widest > kMostKeys || pairs_of_labels(model, order) > kMostPairs) {
     return {Elimination::Outcome::kTooLarge, {}};
   }
   Slacks least = slacks(model, passing, order.live);
   if (least.constant >= cutoff) return {Elimination::Outcome::kNoAnswer, {}};
-  Limits limits{cutoff - least.constant, multipliers, {}, most_states, {}};
+  Limits limits{cutoff - least.constant, multipliers, {}, most_states, most_compared, {}};
   Meter meter(interrupt);
   return GapElimination(model, order, std::move(least), std::move(limits)).run(meter);
 }

@@ -18,11 +18,12 @@ namespace shardprop::graph {
 // The least answer that keeps the model's sides and costs less than `cutoff`, over the labels left.
 // If there is none: kNoAnswer, or one that costs more but was not ruled out. `multipliers` are
 // those that the prices of `passing` have in them. kTooLarge: some list needs more than
-// `most_states`, all of them more than four times as many, or there are too many pairs of labels to
-// begin with.
+// `most_states`, all of them more than four times as many, one more than `most_compared` pairs of
+// states compared, or there are too many pairs of labels to begin with.
 [[nodiscard]] Elimination eliminate_within_gap(const Model& model, const MessagePassing& passing,
                                                const std::vector<double>& multipliers,
                                                const EliminationOrder& order, double cutoff,
-                                               std::size_t most_states, const Interrupt& interrupt);
+                                               std::size_t most_states, std::size_t most_compared,
+                                               const Interrupt& interrupt);
 
 }  // namespace shardprop::graph

@@ -21,6 +21,8 @@ constexpr double kMostWork = 1 << 28;
 constexpr int kRootEvaluations = 24, kNodeEvaluations = 4;
 // Branch and bound keeps a copy of all messages per level.
 constexpr double kMostCopiedBytes = 1 << 30;
+// As long as it helps, each with as many passes as there were before.
+constexpr int kRecombinations = 3;
 
 }  // namespace
 
@@ -42,10 +44,18 @@ double Search::cutoff() const {
 double Search::bound() const { return found() ? std::min(bound_, cutoff()) : bound_; }
 
 void Search::offer(std::vector<int> chosen) {
+  note(chosen);
   const double cost = polish(model_, chosen, interrupt_);
+  note(chosen);
   if (cost >= best_) return;
   best_ = cost;
   best_chosen_ = std::move(chosen);
+}
+
+void Search::note(const std::vector<int>& chosen) {
+  if (model_.sides.empty() || !is_whole_) return;
+  noted_.resize(model_.unary.size());
+  for (int v = 0; v < model_.variables(); ++v) noted_[at(model_.first[at(v)] + chosen[at(v)])] = 1;
 }
 
 void Search::suggest(std::vector<int> chosen) { offer(std::move(chosen)); }
@@ -69,7 +79,7 @@ bool Search::pass(Node& node) {
   removed += node.passing.removed() - removed_before;
   grace_ = 0;
   if (stop_ || closed(node)) return false;
-  if (nodes == 0) bound_ = std::max(bound_, node.bound);
+  if (is_root()) bound_ = std::max(bound_, node.bound);
   return true;
 }
 
@@ -137,7 +147,7 @@ Search::Bound Search::explore(Node& node, int depth) {
   const int node_patience = (options_.patience + 2) / 3;
   const double copied =
       static_cast<double>(depth) * 16.0 * static_cast<double>(model_.unary.size());
-  while (!stopped() && !closed(node)) {
+  while (!stopped() && !closed(node) && iterations < most_iterations_) {
     const bool proved = model_.sides.empty()
                             ? eliminate_within(node, options_.most_entries, kMostWork)
                             : deepen(node);
@@ -162,6 +172,27 @@ Search::Bound Search::explore(Node& node, int depth) {
   return closed(node) ? kInfinity : node.bound;
 }
 
+// With sides: multipliers alone lead to answers that overdraw and to ones that are too dear, in
+// which alike parts of a model all choose alike. The best mixture of those met takes some of each:
+// a search among their labels alone, in which few are left.
+void Search::recombine(const Node& root, std::int64_t passes) {
+  if (noted_.empty()) return;
+  const std::int64_t removed_before = removed, nodes_before = nodes;
+  most_iterations_ = iterations + passes;
+  Node among = root;
+  for (int v = 0; v < model_.variables(); ++v) {
+    for (int l = 0; l < model_.labels(v); ++l) {
+      if (!noted_[at(model_.first[at(v)] + l)]) among.passing.remove(v, l);
+    }
+  }
+  is_whole_ = false;
+  tighten(among, options_.patience);
+  if (!closed(among) && !stop_) (void)explore(among, 1);
+  most_iterations_ = std::numeric_limits<std::int64_t>::max();
+  is_whole_ = true;
+  removed = removed_before, nodes = nodes_before;
+}
+
 // A bound and mostly an answer, however little time there is.
 void Search::open() {
   bound_ = least_prices(model_);
@@ -181,6 +212,14 @@ void Search::run() {
   }
   bound_ = std::max(bound_, root.bound);
   multipliers_ = root.multipliers;
+  const std::int64_t passes = iterations;
+  for (int i = 0; i < kRecombinations && !model_.sides.empty() && !closed(root) && !stop_; ++i) {
+    const double before = best_;
+    recombine(root, passes);
+    if (!(best_ < before)) break;
+    tighten(root, options_.patience);
+    bound_ = std::max(bound_, root.bound);
+  }
   if (!stop_ || closed(root)) bound_ = std::max(bound_, explore(root, 0));
 }
 

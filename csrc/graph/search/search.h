@@ -1,6 +1,8 @@
 // The search on a reduced model: bound, remove, eliminate, and branch where that is too wide.
 #pragma once
 
+#include <limits>
+
 #include "graph/bounds/multipliers.h"
 #include "graph/search/elimination_order.h"
 #include "graph/search/ticker.h"
@@ -41,10 +43,13 @@ class Search {
 
   [[nodiscard]] double cutoff() const;
   void offer(std::vector<int> chosen);
+  void note(const std::vector<int>& chosen);
+  void recombine(const Node& root, std::int64_t passes);
   [[nodiscard]] bool stopped();
   void open();
   [[nodiscard]] bool closed(const Node& node) const { return node.bound >= cutoff(); }
   [[nodiscard]] bool pass(Node& node);
+  [[nodiscard]] bool is_root() const { return nodes == 0 && is_whole_; }
   void tighten(Node& node, int patience);
   void tune_multipliers(Node& node, int evaluations, int patience);
   void tune_one(Node& node, std::size_t side, int evaluations, int patience);
@@ -61,6 +66,9 @@ class Search {
   double assumed_ = kInfinity;  // a cutoff that is tried, below that of the best answer
   std::vector<int> best_chosen_;
   double bound_ = -kInfinity;  // of the root
+  std::vector<char> noted_;    // by label of the model: is it in an answer that was met?
+  bool is_whole_ = true;       // is the root that is searched all of the problem?
+  std::int64_t most_iterations_ = std::numeric_limits<std::int64_t>::max();
   Multipliers multipliers_;
   double scale_;  // below which differences of costs are not told apart from rounding: see kSame
   double grace_;  // seconds beyond the time limit

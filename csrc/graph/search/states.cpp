@@ -139,9 +139,10 @@ Joined join(States& now, const States& other, int source, const Limits& limits, 
   return Joined::kDone;
 }
 
-bool leave_best(States& states, const std::vector<int>& variables, const Limits& limits,
-                Meter& meter) {
+Joined leave_best(States& states, const std::vector<int>& variables, const Limits& limits,
+                  Meter& meter) {
   const Key key(states.scope, variables, limits);
+  std::size_t left = limits.most_compared;
   const std::size_t sides = limits.sides();
   struct Entry {
     std::uint64_t key;
@@ -175,10 +176,13 @@ bool leave_best(States& states, const std::vector<int>& variables, const Limits&
     bool beaten = false;
     for (std::size_t k = from; k < kept.size() && !beaten; ++k) beaten = beaten_by(kept[k]);
     if (!beaten) kept.push_back(entries[e].state);
-    if (meter.stop_after(16 + kept.size() - from)) return false;
+    const std::size_t compared = kept.size() - from;
+    if (compared > left) return Joined::kTooMany;
+    left -= compared;
+    if (meter.stop_after(16 + compared)) return Joined::kStopped;
   }
   select_states(states, kept, sides);
-  return true;
+  return Joined::kDone;
 }
 
 }  // namespace shardprop::graph

@@ -29,6 +29,7 @@ struct Limits {
   std::vector<double> multipliers;  // by side: the price of a state is slack - multiplier * amount
   std::vector<double> budgets;      // amounts must not exceed
   std::size_t most;                 // states of a list
+  std::size_t most_compared;        // pairs of states of it: with several sides, each with each
   std::vector<std::size_t> sizes;   // labels left, by variable
 
   [[nodiscard]] std::size_t sides() const { return budgets.size(); }
@@ -43,8 +44,8 @@ enum class Joined { kDone, kTooMany, kStopped };
                           Meter& meter);
 
 // Of each set of states that agree in `variables` only those that no other is at least as good as,
-// in price and every amount. False: interrupted.
-[[nodiscard]] bool leave_best(States& states, const std::vector<int>& variables,
-                              const Limits& limits, Meter& meter);
+// in price and every amount.
+[[nodiscard]] Joined leave_best(States& states, const std::vector<int>& variables,
+                                const Limits& limits, Meter& meter);
 
 }  // namespace shardprop::graph

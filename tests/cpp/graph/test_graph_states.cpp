@@ -99,9 +99,9 @@ TEST(graph_elimination_within_a_gap_finds_what_is_below_the_cutoff) {
     for (const int passes : {0, 3}) {
       const Passed passed(*model, passes);
       for (const double beyond : {-0.5, 1e-6, 3.0, kInfinity}) {
-        const auto answer =
-            eliminate_within_gap(*model, passed.passing, passed.multipliers, passed.order,
-                                 *least + beyond, std::size_t{1} << 20, kNever);
+        const auto answer = eliminate_within_gap(
+            *model, passed.passing, passed.multipliers, passed.order, *least + beyond,
+            std::size_t{1} << 20, std::size_t{1} << 40, kNever);
         if (beyond < 0) {
           // A dearer answer is welcome too, as long as it is one.
           const bool solved = answer.outcome == Elimination::Outcome::kSolved;
@@ -124,19 +124,31 @@ TEST(graph_elimination_within_a_gap_finds_what_is_below_the_cutoff) {
 
 TEST(graph_states_keep_what_nothing_beats) {
   Meter meter(kNever);
-  const Limits limits{kInfinity, {0.5}, {10.0}, 100, {2, 2}};
+  const Limits limits{kInfinity, {0.5}, {10.0}, 100, 100, {2, 2}};
   // Prices are slacks less half the amounts: 3, 1, 2, 3 and 2.
   States states{{0, 1}, {0, 0, 0, 0, 1, 0, 1, 0, 0, 1}, {5, 5.5, 6.5, 5, 6.5}, {4, 9, 9, 4, 9}, {},
                 {}};
-  CHECK(leave_best(states, {1}, limits, meter));
+  CHECK(leave_best(states, {1}, limits, meter) == Joined::kDone);
   // Of variable 1's label 0: beaten are 2 by 1, and 3, which equals 0 and comes later.
   CHECK_EQ(states.slacks, (std::vector<double>{5.5, 5, 6.5}));
   CHECK_EQ(states.amounts, (std::vector<double>{9, 4, 9}));
 }
 
+TEST(graph_states_are_not_compared_for_ever) {
+  Meter meter(kNever);
+  const Limits limits{kInfinity, {0.5, 0.5}, {10.0, 10.0}, 100, 3, {4}};
+  // None beats another: the third and the fourth would be compared with all before them.
+  const States states{{0}, {0, 1, 2, 3}, {1, 2, 3, 4}, {4, 0, 3, 1, 2, 2, 1, 3}, {}, {}};
+  States few{{0}, {0, 1}, {1, 2}, {4, 0, 3, 1}, {}, {}};
+  States all = states;
+  CHECK(leave_best(few, {}, limits, meter) == Joined::kDone);
+  CHECK_EQ(few.size(), std::size_t{2});
+  CHECK(leave_best(all, {}, limits, meter) == Joined::kTooMany);
+}
+
 TEST(graph_states_join_where_they_agree_and_fit) {
   Meter meter(kNever);
-  Limits limits{4.0, {0.0}, {10.0}, 100, {2, 2, 2}};
+  Limits limits{4.0, {0.0}, {10.0}, 100, 100, {2, 2, 2}};
   const States left{{0, 1}, {0, 0, 1, 1}, {1, 2}, {6, 3}, {}, {}};
   const States right{{1, 2}, {0, 0, 0, 1, 1, 0, 1, 1}, {1, 1, 1, 2.5}, {4, 5, 5, 0}, {}, {}};
   States now = left;
