@@ -1,4 +1,4 @@
-"""One tensor-parallel transformer block: by hand, on DTensors, compiled, and erased.
+"""One tensor-parallel transformer block: by hand, on DTensors, compiled, erased, and planned.
 
     python -m bench.erased_block [--ranks 8]
     torchrun --nproc-per-node 4 -m bench.erased_block
@@ -6,7 +6,8 @@
 Microseconds of processor time of the main thread, the least of 300 calls of each, by turns; under
 torchrun of wall time, the median, as the slowest rank has it. Alone it runs on torch's fake process
 group: what is timed is the work around the collectives. By hand means local tensors, functional
-collectives and two autograd functions, the sequence sharded between the linear layers.
+collectives and two autograd functions, the sequence sharded between the linear layers. The plan is
+the best one for parameters, input and output that lie as they do by hand.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from torch.distributed.tensor.parallel import (
 )
 
 import shardprop
+from shardprop import graph
 from shardprop.erasure import PASSES, ROUNDING_PASSES
 
 BATCH, LENGTH, WIDTH, HIDDEN, HEAD = 2, 16, 64, 128, 8
@@ -168,6 +170,7 @@ def programs(mesh: DeviceMesh) -> dict[str, tuple[Any, Tensor, bool]]:
         each.load_state_dict(alone.state_dict())
     shardprop.erase(erased, fullgraph=True)
     shardprop.erase(rounding, fullgraph=True, passes=[*PASSES, *ROUNDING_PASSES])
+    planned = _planned(mesh, alone)
     return {
         "by hand": (ByHand(alone, mesh), local, False),
         "DTensor": (alone, x, False),
@@ -175,7 +178,29 @@ def programs(mesh: DeviceMesh) -> dict[str, tuple[Any, Tensor, bool]]:
         "compiled by aot_eager": (torch.compile(compiled, backend="aot_eager"), x, True),
         "erased": (erased, x, True),
         "erased, rounding otherwise": (rounding, x, True),
+        "planned": (planned, x, True),
     }
+
+
+def _planned(mesh: DeviceMesh, alone: Block) -> Block:
+    """With the parameters of a block on DTensors, where these have them."""
+    block = Block()
+    block.load_state_dict(
+        {name: p.full_tensor() for name, p in alone.state_dict().items() if isinstance(p, DTensor)}
+    )
+    captured = graph.capture(
+        block,
+        (torch.empty(BATCH, LENGTH, WIDTH),),
+        mesh,
+        topology="h100-nvlink",
+        parameters={
+            name: p.placements for name, p in alone.named_parameters() if isinstance(p, DTensor)
+        },
+        inputs=[[Shard(1)]],
+        outputs=[[Shard(1)]],
+    )
+    captured.solve().compile(block)
+    return block
 
 
 def timed(
