@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         PlanFile,
         PlanMemory,
         PlanReport,
+        Timeline,
         capture,
     )
 
@@ -35,6 +36,7 @@ __all__ = [
     "PlanReport",
     "Problem",
     "Solution",
+    "Timeline",
     "UnsolvedError",
     "capture",
     "load_instance",
@@ -43,7 +45,16 @@ __all__ = [
 
 
 _OF_MODELS = frozenset(
-    {"Capture", "ModelPlan", "PlanDiff", "PlanFile", "PlanMemory", "PlanReport", "capture"}
+    {
+        "Capture",
+        "ModelPlan",
+        "PlanDiff",
+        "PlanFile",
+        "PlanMemory",
+        "PlanReport",
+        "Timeline",
+        "capture",
+    }
 )
 
 

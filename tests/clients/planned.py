@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.debug import CommDebugMode
@@ -126,8 +129,20 @@ def report_of(program: Callable[[], Report]) -> Report:
     return program()
 
 
-def run(name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Report:
-    """Plan a model for half of its parameters on a rank, and take a step of it."""
+def run(
+    name: str,
+    shape: tuple[int, ...],
+    dtype: torch.dtype = torch.float32,
+    share: float | None = None,
+) -> Report:
+    """Plan a model for half of its parameters on a rank, and take a step of it.
+
+    Args:
+        name: The model.
+        shape: Of the mesh.
+        dtype: Of parameters and inputs.
+        share: Of what its best plan holds with AdamW that a rank may hold; None: all.
+    """
     planned, inputs = _made(name, dtype)
     single, _ = _made(name, dtype)
     size = sum(each.numel() * each.itemsize for each in planned.parameters())
@@ -140,6 +155,8 @@ def run(name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -
         parameter_memory=size / 2,
     )
     plan = captured.solve()
+    if share is not None:
+        plan = _of_rank_0(captured, share * plan.memory(torch.optim.AdamW).peak)
     plan.compile(planned)
     with CommDebugMode() as counted:
         loss = _step(planned, inputs)
@@ -163,6 +180,22 @@ def run(name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -
     )
 
 
+def _of_rank_0(captured: graph.Capture, memory: float) -> graph.ModelPlan:
+    """The plan that it finds in a while: another rank may find another one."""
+    with tempfile.TemporaryDirectory() as folder:
+        folders = [folder]
+        dist.broadcast_object_list(folders)
+        path = Path(folders[0]) / "plan.json"
+        if dist.get_rank() == 0:
+            found = captured.solve(memory=memory, optimizer=torch.optim.AdamW, time_limit=30)
+            assert found.memory(torch.optim.AdamW).peak <= memory
+            found.save(path)
+        dist.barrier()
+        plan = captured.load(path)
+        dist.barrier()
+        return plan
+
+
 def _allocated(model: nn.Module, inputs: dict[str, Any]) -> int:
     model.zero_grad(set_to_none=True)
     _, most = allocated(lambda: _step(model, inputs))
@@ -180,7 +213,8 @@ def _made(name: str, dtype: torch.dtype) -> Made:
 
 def _step(model: nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
     torch.manual_seed(3)
-    loss: torch.Tensor = model(**inputs).loss
+    outputs = model(**inputs)  # held to the end of the backward, as most programs do
+    loss: torch.Tensor = outputs.loss
     loss.backward()
     return loss.detach()
 

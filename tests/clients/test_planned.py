@@ -51,3 +51,10 @@ def test_mixtral_runs_in_half_precision(pool: Pool) -> None:
     program = partial(run, "Mixtral", (2, 2), torch.bfloat16)
     for report in pool.run(program, report_of):  # type: ignore[arg-type]
         check(report, 2e-2)
+
+
+@pytest.mark.parametrize("name", ["Llama", "GPT-2", "BERT", "ViT"])
+def test_a_model_runs_within_a_bound_on_its_memory(name: str, pool: Pool) -> None:
+    program = partial(run, name, (2, 2), share=0.85)
+    for report in pool.run(program, report_of):  # type: ignore[arg-type]
+        check(report, 1e-5)

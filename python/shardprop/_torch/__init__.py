@@ -109,6 +109,8 @@ from .mesh import (
     coordinate_in,
     coordinate_on,
     coordinates_of_ranks,
+    from_first_rank,
+    has_groups,
     mesh_itself,
     mesh_of,
     mesh_without_groups,

@@ -19,6 +19,7 @@ __all__ = [
     "has_plain_sizes",
     "is_pure",
     "may_be_a_view",
+    "op_may_give_a_view",
 ]
 
 
@@ -105,8 +106,12 @@ def is_pure(op: object) -> bool:
 
 def may_be_a_view(node: fx.Node) -> bool:
     """May what a call makes share the memory of an operand?"""
-    op = node.target
-    if not isinstance(op, OpOverload) or op is torch.ops.aten._unsafe_view.default:
+    return not isinstance(node.target, OpOverload) or op_may_give_a_view(node.target)
+
+
+def op_may_give_a_view(op: OpOverload) -> bool:
+    """May what an op makes share the memory of an operand?"""
+    if op is torch.ops.aten._unsafe_view.default:
         return True
     return any(each.alias_info is not None for each in op._schema.arguments)
 

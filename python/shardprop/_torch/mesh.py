@@ -104,6 +104,37 @@ def named_root_dims(root: DeviceMesh, name: str) -> tuple[int, ...] | None:
     return None
 
 
+def has_groups(mesh: DeviceMesh) -> bool:
+    """Has it process groups?"""
+    return hasattr(mesh, "_dim_group_names")
+
+
 def mesh_without_groups(ranks: torch.Tensor) -> DeviceMesh:
     """A mesh for decisions alone, of which this process is rank 0: it opens no process groups."""
     return DeviceMesh("cpu", ranks, _init_backend=False, _rank=0)
+
+
+class _FromFirstRank(DeviceMesh):
+    """Equal to no other mesh, that nothing which is kept by mesh is found by the wrong one."""
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+def from_first_rank(mesh: DeviceMesh) -> DeviceMesh:
+    """A mesh as the first of its ranks has it, which holds at least as much as any other: for what
+    is to be found alike on each of them. Its groups are those of this rank."""
+    return _from_first_rank(mesh, {})
+
+
+def _from_first_rank(mesh: DeviceMesh, known: dict[int, DeviceMesh]) -> DeviceMesh:
+    seen = known.get(id(mesh))
+    if seen is None:
+        seen = known[id(mesh)] = _FromFirstRank.__new__(_FromFirstRank)
+        seen.__dict__.update(mesh.__dict__)
+        seen._coordinate_on_dim = (0,) * mesh.ndim
+        root = mesh._root_mesh
+        seen._root_mesh = None if root is None else _from_first_rank(root, known)
+        flattened = mesh._flatten_mapping.items()
+        seen._flatten_mapping = {name: _from_first_rank(each, known) for name, each in flattened}
+    return seen

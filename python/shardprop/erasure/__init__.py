@@ -8,9 +8,9 @@ and collectives (`_torch/joint_graphs.py`), cleans them (`passes/`), writes them
 from __future__ import annotations
 
 from .erased import Erased, erase
-from .footprint import Footprint
+from .footprint import Footprint, footprint_of
 from .passes import PASSES, ROUNDING_PASSES
-from .pieces import Piece
+from .pieces import LocalGraphs, Piece
 from .torch_backend import Backend, backend
 
 __all__ = [
@@ -19,7 +19,9 @@ __all__ = [
     "Backend",
     "Erased",
     "Footprint",
+    "LocalGraphs",
     "Piece",
     "backend",
     "erase",
+    "footprint_of",
 ]

@@ -12,6 +12,7 @@ from torch import fx
 
 from .. import _torch
 from .generated import dead_after
+from .pieces import LocalGraphs
 from .sharing import memory_of
 
 __all__ = ["Footprint", "footprint_of"]
@@ -31,35 +32,23 @@ class Footprint(NamedTuple):
         backward: The most during the backward, results of the forward and gradients that come in
             included, which are there to its end: what was kept goes at its last use, gradients that
             are made stay. 0 where there is none.
+        fullest: The call at which most is held, in the forward or the backward; None where nothing
+            is called.
     """
 
     kept: int
     forward: int
     backward: int
+    fullest: fx.Node | None
 
 
-def footprint_of(
-    forward: fx.Graph,
-    backward: fx.Graph | None,
-    results: int,
-    *,
-    written: int = 0,
-    absent: Collection[int] = (),
-) -> Footprint:
-    """That of the graphs of a program, whose functions let go of values at their last use.
-
-    Args:
-        forward: Returns what is `written` into operands, so many `results`, then what it keeps for
-            the backward.
-        backward: Takes what was kept, then the gradients of results; returns gradients.
-        results: See `forward`.
-        written: Likewise: how many are copied into operands when the forward is over, and go.
-        absent: Which of the gradients of results do not come in.
-    """
+def footprint_of(graphs: LocalGraphs) -> Footprint:
+    """That of the graphs of a program, whose functions let go of values at their last use."""
+    forward, backward, results, written, absent = graphs
     operands = _all_memories(forward.find_nodes(op="placeholder"))
-    most = _most_at_once(forward, operands, {})
+    most, fullest = _most_at_once(forward, operands, {})
     if backward is None:
-        return Footprint(0, most, 0)
+        return Footprint(0, most, 0, fullest)
     returned: Any = forward.output_node().args[0]
     given = _all_memories(returned[written : written + results])
     theirs = operands | given
@@ -72,20 +61,21 @@ def footprint_of(
     }
     coming = taken[len(kept) :]
     there = _all_memories([each for at, each in enumerate(coming) if at not in absent])
+    made, at = _most_at_once(backward, theirs | _all_memories(coming), same)
+    all_of_it = _bytes(given - operands) + _bytes(there) + made
     return Footprint(
         _bytes(_all_memories(kept) - theirs),
         most,
-        _bytes(given - operands)
-        + _bytes(there)
-        + _most_at_once(backward, theirs | _all_memories(coming), same),
+        all_of_it,
+        (all_of_it >= most and at) or fullest,
     )
 
 
 def _most_at_once(
     graph: fx.Graph, elsewhere: Collection[_Memory], same: Mapping[_Memory, _Memory]
-) -> int:
+) -> tuple[int, fx.Node | None]:
     """The most bytes that values take while a call of a graph runs, its operands and results among
-    them.
+    them; and the first such call.
 
     Args:
         graph: The graph.
@@ -95,6 +85,7 @@ def _most_at_once(
     dead = dead_after(graph)
     holders: Counter[_Memory] = Counter()
     now = most = 0
+    fullest = None
 
     def held(node: fx.Node) -> list[_Memory]:
         memories = (same.get(memory, memory) for memory in _memories(node))
@@ -107,12 +98,13 @@ def _most_at_once(
             if not holders[memory]:
                 now += _bytes([memory])
             holders[memory] += 1
-        most = max(most, now)
+        if now > most:
+            most, fullest = now, node
         for memory in (memory for each in dead.get(node, ()) for memory in held(each)):
             holders[memory] -= 1
             if not holders[memory]:
                 now -= _bytes([memory])
-    return most
+    return most, fullest
 
 
 def _all_memories(nodes: Sequence[Any]) -> set[_Memory]:

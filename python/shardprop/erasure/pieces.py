@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import fx
 
 from .. import _torch
 from .._torch.compiled_frames import cause_of
 from .._torch.joint_graphs import Border, JointGraph, NotErased
-from .footprint import Footprint
 from .generated import Generated, generated
 from .places import place_of
 
-__all__ = ["Piece", "first_line", "piece_of"]
+__all__ = ["LocalGraphs", "Piece", "first_line", "piece_of"]
+
+
+class LocalGraphs(NamedTuple):
+    """The graphs of a piece, as they run.
+
+    Attributes:
+        forward: Returns what is `written` into operands, so many `results`, then what it keeps for
+            the backward.
+        backward: Takes what was kept, then the gradients of results; returns gradients. None where
+            there is none. It is the one that begins from the results that are a single number, a
+            loss; where none is, from all.
+        results: See `forward`.
+        written: Likewise: how many are copied into operands when the forward is over, and go.
+        absent: Which of the gradients of results do not come into `backward`.
+    """
+
+    forward: fx.Graph
+    backward: fx.Graph | None
+    results: int
+    written: int = 0
+    absent: Collection[int] = ()
 
 
 @dataclass
@@ -30,7 +50,7 @@ class Piece:
         code: The forward, and the backward if there is one, as Python.
         collectives: How many collectives these begin, by name.
         collectives_before: How many DTensor begins.
-        footprint: What a rank holds while it runs, if the backend was asked for it.
+        local: Its graphs, if the backend was asked to keep them.
     """
 
     place: str
@@ -39,7 +59,7 @@ class Piece:
     code: list[str] = field(default_factory=list)
     collectives: Counter[str] = field(default_factory=Counter)
     collectives_before: Counter[str] = field(default_factory=Counter)
-    footprint: Footprint | None = None
+    local: LocalGraphs | None = None
 
     @classmethod
     def left(cls, function: Callable[..., Any], error: Exception) -> Piece:

@@ -24,11 +24,10 @@ from .._torch.joint_graphs import (
 from ..errors import ShardpropError
 from .absent import without_tangents
 from .contributions import sums_left_to_autograd
-from .footprint import footprint_of
 from .generated import Run, generated
 from .incoming import Incoming
 from .passes import FEWER_COLLECTIVES, PASSES, ROUNDING_PASSES, cleaned
-from .pieces import Piece, first_line, piece_of
+from .pieces import LocalGraphs, Piece, first_line, piece_of
 from .program import Program
 from .runtime import differentiable, forward_alone
 from .sharing import keep_results_apart, memories_of_results, sharing_of
@@ -47,7 +46,7 @@ class Backend:
         compiler: What makes functions of them: a backend of ``torch.compile``, or its name. None:
             they are written as Python.
         recompute: May a backward make cheap calls of the forward again, to keep less?
-        footprints: Find out what a rank holds while pieces run?
+        keep_graphs: Leave the graphs in the pieces, to be looked at?
 
     Raises:
         ShardpropError: an unknown pass, or torch.compile knows no backend of this name.
@@ -63,7 +62,7 @@ class Backend:
         compiler: Compiler | str | None = None,
         *,
         recompute: bool = False,
-        footprints: bool = False,
+        keep_graphs: bool = False,
     ) -> None:
         known = (*PASSES, *ROUNDING_PASSES)
         unknown = [name for name in passes if name not in known]
@@ -76,7 +75,7 @@ class Backend:
         self.passed: Counter[str] = Counter()
         self._passes = passes
         self._recompute = recompute
-        self._footprints = footprints
+        self._keeps_graphs = keep_graphs
 
     def __call__(self, graph: fx.GraphModule, example: Sequence[Any]) -> _Run:
         """What runs in the place of a graph; called, it raises `NotErased` before anything has run
@@ -148,8 +147,8 @@ class Backend:
             keep_results_apart(whole.graph, first, apart)
             silent = silently(whole.graph, written)
             values_apart(whole.graph, written, results)
-            if self._footprints:
-                piece.footprint = footprint_of(whole.graph, None, results, written=first)
+            if self._keeps_graphs:
+                piece.local = LocalGraphs(whole.graph, None, results, first)
             return forward_alone(self._function(whole, piece), joint, silent)
         both = partitioned(joint, recompute=self._recompute)
         ahead, back = (self._clean(graph, joint) for graph in both)
@@ -158,12 +157,10 @@ class Backend:
         silent = silently(ahead.graph, written)
         values_apart(ahead.graph, written, results)
         tangents = len(joint.tangents)
-        if self._footprints:
+        if self._keeps_graphs:
             absent = _beside_a_loss(joint.tangents)
             begun = without_tangents(back, tangents, absent).graph
-            piece.footprint = footprint_of(
-                ahead.graph, begun, results, written=first, absent=absent
-            )
+            piece.local = LocalGraphs(ahead.graph, begun, results, first, absent)
         sharing = sharing_of(ahead.graph, back.graph, len(written) + results, tangents)
         forward = self._function(ahead, piece)
         backwards = {frozenset[int](): self._function(back, piece)}

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["console_for_tables", "counted", "table", "table_lines", "wrapped"]
+__all__ = ["COLUMNS", "console_for_tables", "counted", "table", "table_lines", "wrapped"]
 
+# Of reports that are strings.
+COLUMNS = 100
 # Wide enough for the tables where stdout is a file, which has no width.
 _COLUMNS = 120
 # Wide enough for any table.

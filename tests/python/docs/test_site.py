@@ -49,6 +49,13 @@ def test_every_page_is_in_the_navigation_and_in_the_index() -> None:
     assert linked | {"index.md"} == pages
 
 
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_fences_have_one_word(page: Path) -> None:
+    """With another the site takes the block for text, and the text after it for a block."""
+    fences = re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)
+    assert [fence for fence in fences if not re.fullmatch(r"\w*", fence)] == []
+
+
 @pytest.mark.parametrize("page", OF_THE_TREE, ids=lambda page: page.name)
 def test_files_that_are_named_are_there(page: Path) -> None:
     """Paths may begin anywhere: `rules/own.py` is `python/shardprop/rules/own.py`."""

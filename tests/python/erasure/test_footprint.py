@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from shardprop.erasure.footprint import footprint_of
+from shardprop.erasure import LocalGraphs, footprint_of
 from shardprop.erasure.generated import generated
 
 from .allocated import allocated
@@ -58,7 +58,7 @@ def test_the_most_at_once_is_what_is_allocated(
     run = generated(module, "forward").run
     run([X])
     made, most = allocated(lambda: run([X]))
-    found = footprint_of(module.graph, None, len(made))
+    found = footprint_of(LocalGraphs(module.graph, None, len(made)))
     assert found.forward == most
     assert (found.kept, found.backward) == (0, 0)
 
@@ -78,7 +78,7 @@ BACKWARD = make_fx(back)(X, X, X.t(), torch.ones(())).graph
 
 
 def test_what_is_kept_for_the_backward_is_counted_once() -> None:
-    found = footprint_of(FORWARD, BACKWARD, 1, written=1)
+    found = footprint_of(LocalGraphs(FORWARD, BACKWARD, 1, written=1))
     assert found.kept == BYTES
     assert found.forward == 2 * BYTES + 4
     # The result and its gradient; what was kept, and two products.
@@ -86,7 +86,7 @@ def test_what_is_kept_for_the_backward_is_counted_once() -> None:
 
 
 def test_gradients_that_do_not_come_in_take_nothing() -> None:
-    found = footprint_of(FORWARD, BACKWARD, 1, written=1, absent=[0])
+    found = footprint_of(LocalGraphs(FORWARD, BACKWARD, 1, written=1, absent=[0]))
     assert found.backward == 4 + 3 * BYTES
 
 
@@ -94,4 +94,4 @@ def test_what_a_graph_has_of_its_own_is_not_counted() -> None:
     own = torch.ones(64, 64)
     module = make_fx(lambda x: [x + own + own.t()])(X)
     assert module.graph.find_nodes(op="get_attr")
-    assert footprint_of(module.graph, None, 1).forward == 2 * BYTES
+    assert footprint_of(LocalGraphs(module.graph, None, 1)).forward == 2 * BYTES

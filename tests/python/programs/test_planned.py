@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from shardprop import graph
+from shardprop import ShardpropError, graph
 
 from ..narrow import sharded
 from ..planning.models.models import Habits, Normed, Transformer
@@ -234,3 +235,26 @@ def test_losses_gradients_and_collectives_are_as_planned(
     assert len({round(loss, 4) for loss in reports[0].single}) == STEPS
     if settings.get("memory"):
         assert reports[0].stated > 0
+
+
+def compile_another_plan_on_one_rank() -> str:
+    mesh = mesh_of((2, 2), ("dp", "tp"))
+    model, tokens = Transformer(), batch("megatron", 0)
+    captured = graph.capture(model, tokens, mesh, topology="h100-nvlink")
+    if dist.get_rank() == 1:
+        captured.problem.forbid(0, captured.solve().solution.labels[:1])
+    try:
+        captured.solve().compile(model)
+    except ShardpropError as error:
+        assert not any(isinstance(each, DTensor) for each in model.parameters())
+        return str(error)
+    return ""
+
+
+def test_ranks_with_different_plans_are_refused_on_all(gloo: Pool) -> None:
+    for message in gloo.run(compile_another_plan_on_one_rank, ask):  # type: ignore[arg-type]
+        assert message.startswith("Expected the same plan on every rank, got different ones")
+
+
+def ask(program: Callable[[], str]) -> str:
+    return program()

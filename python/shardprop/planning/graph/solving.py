@@ -19,7 +19,7 @@ from .reasons import explained
 from .solution import PROVED, Solution, WarmState
 from .solution import relative_gap as gap_of
 
-__all__ = ["solve"]
+__all__ = ["attempt", "checked_gap", "checked_time_limit", "solve"]
 
 _COUNTS = ("iterations", "fixed", "width", "nodes")
 
@@ -53,6 +53,30 @@ def solve(
         UnsolvedError: the time was over before any labels were found.
         ShardpropError: an argument makes no sense.
     """
+    found = attempt(
+        problem,
+        time_limit=time_limit,
+        relative_gap=relative_gap,
+        warm=warm,
+        solver=solver,
+        progress=progress,
+    )
+    if found is None:
+        raise explained(problem)
+    return found
+
+
+def attempt(
+    problem: Problem,
+    *,
+    time_limit: float | None,
+    relative_gap: float,
+    warm: Solution | None,
+    solver: str | None = None,
+    progress: bool | OnProgress = False,
+) -> Solution | None:
+    """As `solve`; None where no labels meet all constraints, of which it takes long to find which
+    are to blame."""
     began = time.monotonic()
     limit = _checked(problem, time_limit, relative_gap, warm, solver)
     lowered = lower(problem)
@@ -62,7 +86,7 @@ def solve(
         left = max(0.0, began + limit - time.monotonic())
         found = solve_core(lowered, left, relative_gap, state, on_progress)
     if found.status == "infeasible":
-        raise explained(problem)
+        return None
     labels = None if found.labels is None else np.asarray(found.labels, dtype=np.int32)
     evaluation = None if labels is None else problem.check(labels)
     # The core's labels could break a row of ours by rounding in its test of the row, at the most.
@@ -86,6 +110,30 @@ def solve(
     )
 
 
+def checked_time_limit(given: float | None) -> float:
+    """Seconds; infinite for None.
+
+    Raises:
+        ShardpropError: it is no number above 0.
+    """
+    limit = math.inf if given is None else bound("solve", "time_limit", given)
+    if limit <= 0:
+        raise fault("solve, time_limit", "more than 0 seconds", f"{limit:g}")
+    return limit
+
+
+def checked_gap(given: float) -> float:
+    """A relative gap.
+
+    Raises:
+        ShardpropError: it is no finite number of at least 0.
+    """
+    gap = bound("solve", "relative_gap", given)
+    if not 0 <= gap < math.inf:
+        raise fault("solve, relative_gap", "at least 0", f"{gap:g}")
+    return gap
+
+
 def _checked(
     problem: Problem,
     time_limit: float | None,
@@ -96,11 +144,8 @@ def _checked(
     """The time limit in seconds."""
     if not isinstance(problem, Problem):
         raise fault("solve", "a Problem", type(problem).__name__)
-    limit = math.inf if time_limit is None else bound("solve", "time_limit", time_limit)
-    if limit <= 0:
-        raise fault("solve, time_limit", "more than 0 seconds", f"{limit:g}")
-    if not 0 <= bound("solve", "relative_gap", gap) < math.inf:
-        raise fault("solve, relative_gap", "at least 0", f"{gap:g}")
+    limit = checked_time_limit(time_limit)
+    checked_gap(gap)
     if warm is not None and not isinstance(warm, Solution):
         raise fault("solve, warm", "a Solution", type(warm).__name__)
     if solver == "highs":

@@ -5,10 +5,12 @@ from .memory import PlanMemory
 from .model_plan import ModelPlacements, ModelPlan, Redistribution
 from .plan_file import Change, PlanDiff, PlanFile, PlannedNode
 from .report import ModuleCosts, PlanReport
+from .timeline import Event, Timeline
 
 __all__ = [
     "Capture",
     "Change",
+    "Event",
     "ModelPlacements",
     "ModelPlan",
     "ModuleCosts",
@@ -18,5 +20,6 @@ __all__ = [
     "PlanReport",
     "PlannedNode",
     "Redistribution",
+    "Timeline",
     "capture",
 ]

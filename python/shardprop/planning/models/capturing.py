@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -25,6 +25,8 @@ from .building import build
 from .candidates import CandidatesOf
 from .cpu_attention import register_cpu_attention
 from .labelled import Labelled
+from .memory import Optimizer, PlanMemory
+from .memory_bound import MemoryBound, solve_within
 from .model_plan import ModelPlan
 from .plan_file import PlanFile
 from .plan_loading import solution_of
@@ -61,19 +63,44 @@ class Capture:
     _planner: ExactPlanner = field(repr=False)
     _device: str = field(default="cpu", repr=False)
 
-    def solve(self, *, time_limit: float | None = 60.0, **settings: Any) -> ModelPlan:
+    def solve(
+        self,
+        *,
+        time_limit: float | None = 60.0,
+        memory: float | None = None,
+        optimizer: Optimizer | None = None,
+        **settings: Any,
+    ) -> ModelPlan:
         """The best plan, with a proof unless the time limit comes first.
 
         Args:
             time_limit: Seconds; None for as long as it takes. When it is over, the best plan so far
                 is returned; how far it may be from the best is in `ModelPlan.solution`.
-            **settings: Others of `shardprop.graph.solve`.
+            memory: Bytes that a rank may hold while the model is trained: the peak that
+                `ModelPlan.memory` says. The plan is then the best that was found. What is proved
+                of it comes from what is held all the time, and is mostly far from it.
+            optimizer: For `memory`: takes parameters, as ``torch.optim.AdamW`` does; None: there is
+                none. What it keeps for one has to depend on that one alone.
+            **settings: Others of `shardprop.graph.solve`. With `memory`, `relative_gap` is 0.001 if
+                it is not given.
 
         Raises:
             InfeasibleError: no plan does what was wished.
-            ShardpropError: as `shardprop.graph.solve`.
+            UnsolvedError: no plan was found, in time or at all.
+            ShardpropError: as `shardprop.graph.solve`; or as `ModelPlan.memory`, of an optimizer.
         """
-        return self.plan(solve(self.problem, time_limit=time_limit, **settings))
+        if memory is None:
+            if optimizer is not None:
+                raise ShardpropError("optimizer: Expected one with memory=, got it alone.")
+            return self.plan(solve(self.problem, time_limit=time_limit, **settings))
+        _check_bytes("memory", memory)
+
+        def memory_of(solution: Solution) -> PlanMemory:
+            return self.plan(solution).memory(optimizer)
+
+        bound = MemoryBound(self.labelled, float(memory), optimizer, memory_of)
+        found = solve_within(self.problem, bound, time_limit=time_limit, **settings)
+        return replace(self.plan(found), memory_limit=bound.limit)
 
     def load(self, path: str | os.PathLike[str]) -> ModelPlan:
         """The plan that `ModelPlan.save` wrote, without a solve.
@@ -186,8 +213,13 @@ def _check(model: object, inputs: object, mesh: object, memory: object) -> None:
         )
     if not isinstance(mesh, DeviceMesh):
         raise ShardpropError(f"mesh: Expected a DeviceMesh, got a {type(mesh).__name__}.")
-    if memory is not None and not (is_finite_number(memory) and memory > 0):
-        raise ShardpropError(f"parameter_memory: Expected bytes above 0, got {memory!r}.")
+    if memory is not None:
+        _check_bytes("parameter_memory", memory)
+
+
+def _check_bytes(name: str, given: object) -> None:
+    if not is_finite_number(given) or given <= 0:
+        raise ShardpropError(f"{name}: Expected bytes above 0, an int or a float, got {given!r}.")
 
 
 def _traceable(device_type: str) -> str:

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import torch
 from torch import nn
 from torch.distributed.tensor import distribute_tensor
 
 from ... import _torch
-from ..._torch import DeviceMesh, DTensor, DTensorSpec, make_spec
+from ..._torch import DeviceMesh, DTensor, DTensorSpec, Partial, make_spec
 from ...errors import ShardpropError
 from .chosen import Chosen, only
 from .moves import in_memory_like
 from .program import Program, Ref
 
-__all__ = ["check_is_of", "distribute"]
+__all__ = ["check_is_of", "check_is_same_everywhere", "distribute"]
 
 
 def distribute(model: nn.Module, program: Program, chosen: Chosen, mesh: DeviceMesh) -> None:
-    """Make DTensors of the parameters and buffers, where the plan has them.
+    """Make DTensors of the parameters and buffers of a model that is the program's, where the plan
+    has them.
 
     Raises:
-        ShardpropError: as `check_is_of`.
         Exception: what torch raises while a tensor is distributed; the model is as it was.
     """
-    check_is_of(model, program, mesh)
     nodes = {**program.parameters, **program.buffers}
     given = [
         *model.named_parameters(remove_duplicate=False),
@@ -72,6 +73,34 @@ def check_is_of(model: nn.Module, program: Program, mesh: DeviceMesh) -> None:
                     f"{tensor.device_mesh}."
                 )
     _check_modules(model, program)
+
+
+def check_is_same_everywhere(program: Program, chosen: Chosen, mesh: DeviceMesh) -> None:
+    """Have all ranks of the mesh the same plan? They all have to ask. On a mesh without process
+    groups nobody can be asked.
+
+    Raises:
+        ShardpropError: they have not, on every rank; or this one is not of the mesh.
+    """
+    if mesh.get_coordinate() is None:
+        raise ShardpropError(f"Expected a rank of the mesh of the plan, {mesh}, got another one.")
+    if not _torch.has_groups(mesh):
+        return
+    digest = hashlib.sha256()
+    for node in program.nodes:
+        layouts = *chosen.given(node.index), *chosen.wanted(node.index)
+        digest.update(f"{node.name} {layouts}".encode())
+    number = int.from_bytes(digest.digest()[:7], "big")
+    with _torch.no_modes():
+        both = torch.tensor([number, -number], device="cpu")
+        largest = DTensor.from_local(both, mesh, [Partial("max")] * mesh.ndim, run_check=False)
+        most, least = largest.full_tensor().tolist()
+    if most != -least:
+        raise ShardpropError(
+            "Expected the same plan on every rank, got different ones: solves that are ended by "
+            "their time limit may end otherwise on each rank. Save the plan of one, and load it on "
+            "the others."
+        )
 
 
 def _check_modules(model: nn.Module, program: Program) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import fx
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from ... import _torch
@@ -25,6 +26,7 @@ from ..._torch import (
 from ..._torch.joint_graphs import Border, JointGraph
 from ...errors import ShardpropError
 from ...model.placements import Placements
+from ...model.plan_steps import Step
 from ...propagation.rewrites import rewrite
 from ...redistribution.optimal_planner import ExactPlanner
 from ...rules.torch_registry import op_schema
@@ -32,10 +34,27 @@ from .chosen import Chosen, only
 from .moves import moved, strides_like
 from .program import Node, Program, Ref, each_of, fill
 
-__all__ = ["lowered"]
+__all__ = ["Part", "lowered", "node_of", "part_of"]
 
 # torch's partitioner reads here whether a call is of the forward or the backward.
 _SIDE = "partitioner_tag"
+# Here we note the part of the program that a call is of.
+_PART = "program_part"
+
+
+class Part(NamedTuple):
+    """What a call of a lowered graph is for.
+
+    Attributes:
+        node: The index of a node of the program: of an op.
+        moved: None where it carries out the op; else the tensor that it brings to where the op has
+            it, or that the op has made and that leaves.
+        steps: Those by which it is brought.
+    """
+
+    node: int
+    moved: Ref | None = None
+    steps: tuple[Step, ...] = ()
 
 
 def lowered(
@@ -58,6 +77,24 @@ def lowered(
     """
     with FakeTensorMode(allow_non_fake_inputs=True):
         return _Lowering(program, chosen, mesh, planner, device).joint()
+
+
+def part_of(call: fx.Node) -> Part | None:
+    """What a call of a lowered graph is for; None where that is not known, since passes made it."""
+    # What the forward kept has in the backward what it had there.
+    part: Part | None = call.meta.get(_PART) if call.op == "call_function" else None
+    return part
+
+
+def node_of(call: fx.Node) -> int | None:
+    """The node of the program for which a lowered graph makes a call, or the next after it of which
+    that is known; None if there is none."""
+    while call.op != "output":
+        part = part_of(call)
+        if part is not None:
+            return part.node
+        call = call.next
+    return None
 
 
 class _Lowering:
@@ -87,6 +124,7 @@ class _Lowering:
         self._values: dict[Ref, Any] = {}
         self._moved: dict[tuple[Ref, Placements, bool], DTensor] = {}
         self._forward: set[str] = set()  # names of its calls
+        self._part_of: dict[str, Part] = {}  # by the name of a call
 
     def joint(self) -> JointGraph:
         """See `lowered`."""
@@ -106,6 +144,7 @@ class _Lowering:
             )
         for node in module.graph.nodes:
             node.meta[_SIDE] = "is_forward" if node.name in self._forward else "is_backward"
+            node.meta[_PART] = self._part_of.get(node.name)
         first, last = len(program.written), len(program.written) + len(program.outputs)
         results = [
             _border_of(x, node in with_gradient)
@@ -139,9 +178,18 @@ class _Lowering:
         for node in self._program.nodes:
             if node.op is not None and node.backward is backward:
                 self._call(node)
+                self._note_calls(Part(node.index))
                 # At once: a sum that is pending is larger than what a rank keeps of it.
                 for leaving in self._left_by.get(node.index, ()):
                     self._leaving(leaving)
+
+    def _note_calls(self, part: Part) -> None:
+        """What was traced last is for this."""
+        mode = get_proxy_mode()
+        for call in () if mode is None else reversed(mode.tracer.graph.nodes):
+            if call.op == "placeholder" or call.name in self._part_of:
+                break
+            self._part_of[call.name] = part
 
     def _call(self, node: Node) -> None:
         """Carry out an op on operands that are where the plan wants them.
@@ -161,7 +209,7 @@ class _Lowering:
 
     def _result(self, node: Node, op: OpOverload) -> Any:
         places = zip(node.operands, self._chosen.wanted(node.index), strict=True)
-        operands = [self._at(ref, wanted, node.backward) for ref, wanted in places]
+        operands = [self._at(ref, wanted, node) for ref, wanted in places]
         specs = [_torch.spec_of(operand) for operand in operands]
         of_specs = iter(specs)
         args, kwargs = (fill(part, lambda _: next(of_specs)) for part in (node.args, node.kwargs))
@@ -206,18 +254,22 @@ class _Lowering:
     def _constant(self, ref: Ref) -> Any:
         return self._values[ref]
 
-    def _at(self, ref: Ref, placements: Placements, backward: bool) -> DTensor:
+    def _at(self, ref: Ref, placements: Placements, reader: Node) -> DTensor:
         """A tensor where it is read; the forward moves it there once, and the backward once."""
-        key = ref, placements, backward
+        key = ref, placements, reader.backward
         if key not in self._moved:
             tensor = self._wrapped(self._values[ref])
-            self._moved[key] = moved(self._planner, tensor, placements)
+            found = self._moved[key] = moved(self._planner, tensor, placements)
+            if found is not tensor:
+                steps = self._planner.steps(_torch.spec_of(tensor), _torch.spec_of(found))
+                of = ref.node if reader.op is None else reader.index
+                self._note_calls(Part(of, ref, tuple(steps or ())))
         return self._moved[key]
 
     def _leaving(self, node: int) -> DTensor | None:
         leaving = self._program.nodes[node]
         (ref,) = leaving.operands
-        return self._at(ref, only(self._chosen, node), leaving.backward)
+        return self._at(ref, only(self._chosen, node), leaving)
 
     def _note(self, node: Node, result: Any) -> None:
         """Keep what an op has made."""
@@ -269,7 +321,9 @@ def _as_planned(local: torch.Tensor, spec: DTensorSpec) -> DTensor:
     Raises:
         ShardpropError: a rank holds something else under the spec.
     """
-    planned = _torch.local_shape(spec)
+    # torch finds strided shards by cutting tensors, which are none of what is traced.
+    with _torch.no_modes():
+        planned = _torch.local_shape(spec)
     if tuple(local.shape) != planned:
         raise ShardpropError(
             f"an output of {tuple(local.shape)} for {planned} of {tuple(spec.shape)} under "

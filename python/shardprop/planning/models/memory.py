@@ -10,11 +10,12 @@ import torch
 
 from ..._torch import tree_leaves
 from ..._torch.joint_graphs import JointGraph
-from ...erasure import Footprint
+from ...erasure import LocalGraphs, footprint_of
 from ...errors import ShardpropError
+from .lowering import node_of
 from .program import Program
 
-__all__ = ["Optimizer", "PlanMemory", "memory_of"]
+__all__ = ["Optimizer", "PlanMemory", "plan_memory", "state_bytes"]
 
 # An optimizer's class, or a function, that takes parameters.
 Optimizer = Callable[[Iterable[Any]], torch.optim.Optimizer]
@@ -22,8 +23,8 @@ Optimizer = Callable[[Iterable[Any]], torch.optim.Optimizer]
 
 @dataclass(frozen=True)
 class PlanMemory:
-    """Bytes of tensors on the rank that asks: without what ops allocate inside, what an allocator
-    rounds up, and plain tensors that are attributes of the model.
+    """Bytes of tensors on the rank that holds most, the first of the mesh: without what ops
+    allocate inside, what an allocator rounds up, and plain tensors that are attributes of a model.
 
     Attributes:
         parameters: Its shards of the parameters.
@@ -37,6 +38,8 @@ class PlanMemory:
         backward: The most that is held in the backward, beside parameters, buffers, inputs and
             what the optimizer keeps. It begins from the outputs that are a single number, the loss;
             where none is, from all.
+        fullest: The index of the node of the program at which most is held; None where nothing
+            runs.
     """
 
     parameters: int
@@ -47,6 +50,7 @@ class PlanMemory:
     kept: int
     forward: int
     backward: int
+    fullest: int | None
 
     @property
     def held(self) -> int:
@@ -59,20 +63,21 @@ class PlanMemory:
         return self.held + max(self.forward, self.backward)
 
 
-def memory_of(
-    program: Program, joint: JointGraph, footprint: Footprint, optimizer: Optimizer | None
+def plan_memory(
+    program: Program, joint: JointGraph, graphs: LocalGraphs, optimizer: Optimizer | None
 ) -> PlanMemory:
     """That of a plan.
 
     Args:
         program: What was planned.
         joint: What it was lowered to.
-        footprint: Of the graphs that run.
+        graphs: What runs.
         optimizer: Of the parameters that require a gradient; None: there is none.
 
     Raises:
         ShardpropError: the optimizer does not take a step on tensors without data.
     """
+    footprint = footprint_of(graphs)
     counts = len(program.parameters), len(program.buffers)
     sizes = [_bytes(border) for border in joint.operands]
     trained = [
@@ -84,11 +89,12 @@ def memory_of(
         parameters=sum(sizes[: counts[0]]),
         buffers=sum(sizes[counts[0] : sum(counts)]),
         inputs=sum(sizes[sum(counts) :]),
-        optimizer=0 if optimizer is None else _state_bytes(optimizer, trained),
+        optimizer=0 if optimizer is None else sum(state_bytes(optimizer, trained)),
         gradients=sum(map(_bytes, joint.gradients[: counts[0]])),
         kept=footprint.kept,
         forward=footprint.forward,
         backward=footprint.backward,
+        fullest=None if footprint.fullest is None else node_of(footprint.fullest),
     )
 
 
@@ -96,10 +102,16 @@ def _bytes(border: Any) -> int:
     return 0 if border is None else int(border.shape.numel()) * int(border.dtype.itemsize)
 
 
-def _state_bytes(optimizer: Optimizer, parameters: Sequence[tuple[torch.Size, torch.dtype]]) -> int:
-    """What an optimizer keeps after a step."""
+def state_bytes(
+    optimizer: Optimizer, parameters: Sequence[tuple[Sequence[int], torch.dtype]]
+) -> list[int]:
+    """What an optimizer keeps for each parameter after a step.
+
+    Raises:
+        ShardpropError: it does not take a step on tensors without data.
+    """
     if not parameters:
-        return 0
+        return []
     tensors = [
         torch.nn.Parameter(torch.empty(shape, dtype=dtype, device="meta"))
         for shape, dtype in parameters
@@ -109,10 +121,13 @@ def _state_bytes(optimizer: Optimizer, parameters: Sequence[tuple[torch.Size, to
     try:
         made = optimizer(tensors)
         made.step()
-        kept = [x for x in tree_leaves([*made.state.values()]) if isinstance(x, torch.Tensor)]
-        return sum(each.numel() * each.itemsize for each in kept)
+        return [sum(map(_held_by, tree_leaves(made.state[tensor]))) for tensor in tensors]
     except Exception as error:  # whatever it raises of itself
         raise ShardpropError(
             "optimizer: Expected one that takes a step on tensors without data, such as "
             f"torch.optim.AdamW, got {type(error).__name__}: {error}"
         ) from error
+
+
+def _held_by(item: object) -> int:
+    return item.numel() * item.itemsize if isinstance(item, torch.Tensor) else 0

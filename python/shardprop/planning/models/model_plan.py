@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from ..._torch import DeviceMesh, make_spec
+from ..._torch import DeviceMesh, from_first_rank, make_spec
 from ..._torch.compiled_frames import Compiler
 from ..._torch.joint_graphs import CAPTURING, JointGraph
-from ...erasure import PASSES, Backend, Piece
+from ...erasure import PASSES, Backend, LocalGraphs, Piece
 from ...model.placements import Placements
 from ...model.plan_steps import Step
 from ...redistribution.optimal_planner import ExactPlanner
@@ -24,14 +24,15 @@ from ..graph.solution import Solution
 from .baselines import baselines
 from .chosen import only
 from .compiled import GradientsMoved, PlannedCall, run_by
-from .distributing import check_is_of, distribute
+from .distributing import check_is_of, check_is_same_everywhere, distribute
 from .labelled import Labelled
-from .lowering import lowered
-from .memory import Optimizer, PlanMemory, memory_of
+from .lowering import Part, lowered
+from .memory import Optimizer, PlanMemory, plan_memory
 from .moves import Volume, volume
 from .plan_file import PlanDiff, PlanFile
 from .program import Program, Ref
 from .report import PlanReport, report_of
+from .timeline import Timeline, timeline_of
 
 __all__ = ["ModelPlacements", "ModelPlan", "Redistribution"]
 
@@ -90,6 +91,8 @@ class ModelPlan:
         solution: The solver's answer; its labels are the strategies.
         problem: What was solved.
         device: The type of device that the model was traced for.
+        memory_limit: Bytes that a rank may hold by the plan; None: any. What is proved is proved of
+            such plans.
     """
 
     solution: Solution
@@ -97,6 +100,7 @@ class ModelPlan:
     _labelled: Labelled = field(repr=False)
     _planner: ExactPlanner = field(repr=False)
     device: str = field(default="cpu", repr=False)
+    memory_limit: float | None = None
 
     @property
     def program(self) -> Program:
@@ -200,10 +204,15 @@ class ModelPlan:
             The same model.
 
         Raises:
-            ShardpropError: another model.
+            ShardpropError: another model, or not the same plan on every rank.
         """
+        self._check_may_run(model)
         distribute(model, self.program, self, self.mesh)
         return model
+
+    def _check_may_run(self, model: nn.Module) -> None:
+        check_is_of(model, self.program, self.mesh)
+        check_is_same_everywhere(self.program, self, self.mesh)
 
     def compile(
         self,
@@ -235,13 +244,13 @@ class ModelPlan:
             The same model.
 
         Raises:
-            ShardpropError: another model, an op that cannot be carried out as planned, or an
-                unknown pass or compiler. Then the model is as it was.
+            ShardpropError: another model, not the same plan on every rank, an op that cannot be
+                carried out as planned, or an unknown pass or compiler. Then the model is as it was.
         """
-        check_is_of(model, self.program, self.mesh)
-        joint, run, _ = self._local(Backend(passes, compiler, recompute=recompute))
+        self._check_may_run(model)
+        joint, run, _ = self._local(Backend(passes, compiler, recompute=recompute), self.mesh)
         call = PlannedCall(self.program, joint, run, self._planner)
-        self.apply(model)
+        distribute(model, self.program, self, self.mesh)
         run_by(model, call)
         return model
 
@@ -252,8 +261,8 @@ class ModelPlan:
         passes: Sequence[str] = PASSES,
         recompute: bool = False,
     ) -> PlanMemory:
-        """What this rank holds while the model is trained by the plan, from the graphs that
-        `compile` makes. Nothing runs.
+        """What the rank that holds most, the first of the mesh, holds while the model is trained by
+        the plan, from the graphs that `compile` makes there. Nothing runs.
 
         Args:
             optimizer: Takes parameters, as ``torch.optim.AdamW`` does; None: there is none. A step
@@ -265,15 +274,46 @@ class ModelPlan:
             ShardpropError: an op cannot be carried out as planned, or the optimizer takes no step
                 on tensors without data.
         """
-        joint, _, piece = self._local(Backend(passes, recompute=recompute, footprints=True))
-        footprint = piece.footprint
-        assert footprint is not None
-        return memory_of(self.program, joint, footprint, optimizer)
+        joint, graphs = self._of_first_rank(passes, recompute)
+        return plan_memory(self.program, joint, graphs, optimizer)
 
-    def _local(self, backend: Backend) -> tuple[JointGraph, Callable[..., Any], Piece]:
-        """What runs on a rank."""
+    def timeline(self, *, passes: Sequence[str] = PASSES, recompute: bool = False) -> Timeline:
+        """A step by the plan under its model of costs, with collectives beside the ops: when each
+        call of the graphs that `compile` makes begins, and what it takes. Nothing runs.
+
+        Args:
+            passes: As for `compile`.
+            recompute: Likewise.
+
+        Raises:
+            ShardpropError: an op cannot be carried out as planned.
+        """
+        _, graphs = self._of_first_rank(passes, recompute)
+        runs: dict[tuple[Ref | None, bool, tuple[Step, ...]], tuple[Step, ...]] = {}
+        for each in self.redistributions:
+            backward = self.program.nodes[each.consumer].backward
+            runs.setdefault((each.tensor, backward, each.steps), each.run)
+
+        def run(part: Part, backward: bool) -> tuple[Step, ...]:
+            return runs.get((part.moved, backward, part.steps), part.steps)
+
+        return timeline_of(graphs, self.compute_us, run)
+
+    def _of_first_rank(
+        self, passes: Sequence[str], recompute: bool
+    ) -> tuple[JointGraph, LocalGraphs]:
+        """What runs on the first rank of the mesh."""
+        backend = Backend(passes, recompute=recompute, keep_graphs=True)
+        joint, _, piece = self._local(backend, from_first_rank(self.mesh))
+        assert piece.local is not None
+        return joint, piece.local
+
+    def _local(
+        self, backend: Backend, mesh: DeviceMesh
+    ) -> tuple[JointGraph, Callable[..., Any], Piece]:
+        """What runs on a rank of the mesh."""
         with CAPTURING:
-            joint = lowered(self.program, self, self.mesh, self._planner, self.device)
+            joint = lowered(self.program, self, mesh, self._planner, self.device)
         piece = Piece("a plan")
         run = backend.local(joint, piece, GradientsMoved())
         return joint, run, piece

@@ -16,7 +16,7 @@ import torch
 from ..._torch import Placement, TensorMeta, are_plain, is_strided
 from ...errors import ShardpropError
 from ...model.placements import Placements
-from ...support.console import counted, table, table_lines
+from ...support.console import COLUMNS, counted, table, table_lines
 from ..graph.problem import Problem
 from .program import Node, Program, Ref, fill
 
@@ -35,9 +35,6 @@ __all__ = [
     "facts_of",
     "layout_text",
 ]
-
-# Of a report.
-_COLUMNS = 100
 
 
 class NodeFacts(NamedTuple):
@@ -114,7 +111,8 @@ class PlanFile:
         mesh_shape: Ranks per mesh dim.
         mesh_dim_names: Their names, if they have any.
         cost_us: Microseconds of the whole program on one rank.
-        lower_bound_us: No plan costs less; None where nothing is known.
+        lower_bound_us: No plan costs less; None where nothing is known: of a plan that was sought
+            among those by which a rank holds no more than it may, too.
         proved: Is the plan proved to be the cheapest?
         problem: A digest of the problem that was solved; what was proved holds for it alone.
         nodes: In the order of the program.
@@ -135,7 +133,7 @@ class PlanFile:
         """What a plan says."""
         solution = plan.solution
         nodes = zip(plan.program.nodes, plan.compute_us.tolist(), strict=True)
-        bound = solution.lower_bound
+        bound = solution.lower_bound if plan.memory_limit is None else -math.inf
         return PlanFile(
             torch=torch.__version__,
             device=plan.device,
@@ -143,7 +141,7 @@ class PlanFile:
             mesh_dim_names=tuple(plan.mesh.mesh_dim_names or ()),
             cost_us=plan.cost_us,
             lower_bound_us=None if math.isinf(bound) else bound,
-            proved=solution.proved,
+            proved=solution.proved and plan.memory_limit is None,
             problem=digest_of(plan.problem),
             nodes=tuple(
                 PlannedNode(
@@ -228,7 +226,7 @@ class PlanDiff:
                 shown.add_row(*row)
         head = f"{self.before_us:.1f} us before, {self.after_us:.1f} us after; "
         head += f"{counted(len(self.changes), 'node')} differ."
-        return "\n".join([head, *(table_lines(shown, "", _COLUMNS) if self.changes else [])])
+        return "\n".join([head, *(table_lines(shown, "", COLUMNS) if self.changes else [])])
 
 
 def _rows(change: Change) -> Iterator[tuple[str, str, str, str]]:

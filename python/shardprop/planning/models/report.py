@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..._torch import Placement, has_strided
-from ...support.console import table, table_lines
+from ...support.console import COLUMNS, table, table_lines
 from .moves import Volume, volume
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class PlanReport:
         cost_us: Microseconds of the plan.
         lower_bound_us: No plan costs less.
         proved: Is the plan proved to be the cheapest?
+        memory_limit: Bytes that a rank may hold by it, and by those that it is the cheapest of;
+            None: any.
         baselines: Per way to shard the microseconds by module; None where it has no plan.
         why_not: Per way to shard without a plan, why.
     """
@@ -57,6 +59,7 @@ class PlanReport:
     cost_us: float
     lower_bound_us: float
     proved: bool
+    memory_limit: float | None
     baselines: dict[str, dict[str, float] | None]
     why_not: dict[str, str]
 
@@ -73,6 +76,7 @@ class PlanReport:
             "cost_us": self.cost_us,
             "lower_bound_us": self.lower_bound_us,
             "proved": self.proved,
+            "memory_limit": self.memory_limit,
             "modules": modules,
             "baselines": {
                 name: None if costs is None else {"us": sum(costs.values()), "modules": costs}
@@ -82,19 +86,21 @@ class PlanReport:
         }
 
     def __str__(self) -> str:
-        figures = ("us", "compute", "moving", "collectives", "MB sent", "strided")
-        headings = ("module", "parameters", *figures, *self.baselines)
-        shown = table(headings, right=range(2, len(headings)))
-        for path, costs in self.modules.items():
-            shown.add_row(path or "(model)", _placed(costs), *_figures(costs), *self._beside(path))
+        headings = ("module", "us", "compute", "moving", "collectives", "MB sent", *self.baselines)
+        shown = table(headings, right=range(1, len(headings)))
+        lie = table(("module", "placements", "parameters"))
         total = ModuleCosts()
-        for costs in self.modules.values():
+        for path, costs in self.modules.items():
+            name = path or "(model)"
+            shown.add_row(name, *_figures(costs), *self._beside(path))
+            for row in _by_placements(costs):
+                lie.add_row(name, *row)
             total.compute_us += costs.compute_us
             total.redistribute_us += costs.redistribute_us
             total.volume.add(costs.volume)
-            total.strided += costs.strided
-        shown.add_row("in all", "", *_figures(total), *self._beside(None), style="bold")
-        return "\n".join([*table_lines(shown, indent="", width=200), self._verdict()])
+        shown.add_row("in all", *_figures(total), *self._beside(None), style="bold")
+        tables = [table_lines(each, indent="", width=COLUMNS) for each in (shown, lie)]
+        return "\n".join([*tables[0], "", *tables[1], "", self._verdict()])
 
     def _beside(self, path: str | None) -> list[str]:
         """Microseconds of each baseline in a module; None: in all."""
@@ -111,15 +117,18 @@ class PlanReport:
             if self.proved
             else f"no plan costs less than {self.lower_bound_us:.1f} us"
         )
-        lines = [f"{self.cost_us:.1f} us; {proof} under this cost model."]
+        within = "" if self.memory_limit is None else f" within {self.memory_limit:,.0f} bytes"
+        lines = [f"{self.cost_us:.1f} us{within}; {proof} under this cost model."]
         lines += [f"{name}: no plan: {why}" for name, why in self.why_not.items()]
         return "\n".join(lines)
 
 
-def _placed(costs: ModuleCosts) -> str:
-    return ", ".join(
-        f"{name} {''.join(map(str, placements))}" for name, placements in costs.parameters.items()
-    )
+def _by_placements(costs: ModuleCosts) -> list[tuple[str, str]]:
+    """Placements, and the parameters that have them."""
+    names: dict[str, list[str]] = {}
+    for name, placements in costs.parameters.items():
+        names.setdefault("".join(map(str, placements)), []).append(name)
+    return [(placements, ", ".join(of)) for placements, of in names.items()]
 
 
 def _figures(costs: ModuleCosts) -> list[str]:
@@ -129,7 +138,6 @@ def _figures(costs: ModuleCosts) -> list[str]:
         f"{costs.redistribute_us:.0f}",
         str(costs.volume.collectives),
         f"{costs.volume.wire_bytes / 1e6:.1f}",
-        str(costs.strided),
     ]
 
 
@@ -176,6 +184,7 @@ def report_of(
         cost_us=plan.cost_us,
         lower_bound_us=plan.solution.lower_bound,
         proved=plan.solution.proved,
+        memory_limit=plan.memory_limit,
         baselines={
             name: None
             if other is None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-import math
 from collections.abc import Mapping, Sequence
 
 from ..._torch import Placement, Shard
 from ...errors import ShardpropError
 from ..graph.problem import Problem
-from ..strategies.local_shapes import largest_shard
 from .labelled import Labelled
+from .program import Ref
 
 __all__ = ["UserConstraints", "input_constraint", "is_about_parameters"]
 
@@ -61,7 +60,11 @@ class UserConstraints:
         self._place_parameters(problem, labelled)
         if self.parameter_memory is not None:
             parameters = labelled.program.parameters.values()
-            terms = [term for node in parameters for term in _bytes(labelled, node)]
+            terms = [
+                (node, label, size)
+                for node in parameters
+                for label, size in enumerate(labelled.bytes_held(Ref(node)).tolist())
+            ]
             problem.add_row(terms, hi=float(self.parameter_memory), name=_MEMORY)
 
     def _place_ends(self, problem: Problem, labelled: Labelled) -> None:
@@ -117,17 +120,6 @@ def _allow(
             f"{', ...' if len(texts) > 6 else ''}; got {(*placements,)}."
         )
     problem.allow(node, labels, name=name)
-
-
-def _bytes(labelled: Labelled, node: int) -> list[tuple[int, int, float]]:
-    """The terms of a parameter in the row of memory."""
-    (meta,) = labelled.program.nodes[node].outputs
-    if meta is None:
-        return []
-    ranks = labelled.mesh.shape
-    shards = [largest_shard(meta.shape, ranks, layout) for layout in labelled.offered(node)]
-    width = meta.dtype.itemsize
-    return [(node, label, math.prod(shape) * width) for label, shape in enumerate(shards)]
 
 
 def _counted_from_the_front(name: str, placements: object, dims: int) -> tuple[Placement, ...]:

@@ -259,6 +259,7 @@ def test_the_report_adds_up(mesh_of: MeshOf) -> None:
     text = str(report)
     for shown in ("layers.1", "embedding", "Megatron-like", "no plan costs less"):
         assert shown in text
+    assert max(map(len, text.splitlines())) <= 100
     values = report.to_json()
     assert values["modules"]["head"]["parameters"]["weight"]
     assert values["cost_us"] == plan.cost_us

@@ -23,7 +23,7 @@ from torch.utils.checkpoint import checkpoint
 
 import shardprop
 from shardprop import ShardpropError, graph
-from shardprop._torch import StridedShard
+from shardprop._torch import StridedShard, mesh_without_groups
 from shardprop.propagation.propagator import current_policy
 
 from ...narrow import sharded
@@ -607,3 +607,13 @@ def test_unknown_passes_and_compilers_are_refused(mesh_of: MeshOf) -> None:
     with pytest.raises(ShardpropError, match="nowhere"):
         plan.compile(model, compiler="nowhere")
     assert not isinstance(model.up.weight, DTensor)
+
+
+def test_a_mesh_without_groups_takes_a_model_without_data(process_group: None) -> None:
+    mesh = mesh_without_groups(torch.arange(4))
+    with torch.device("meta"):
+        model = Mlp()
+    plan = graph.capture(model, (X,), mesh, topology=TOPOLOGY).solve()
+    with torch.device("meta"):
+        plan.apply(model)
+    assert all(isinstance(each, DTensor) for each in model.parameters())
