@@ -7,6 +7,7 @@ and collectives (`_torch/joint_graphs.py`), cleans them (`passes/`), writes them
 
 from __future__ import annotations
 
+from .absent import beside_a_loss
 from .erased import Erased, erase
 from .footprint import Footprint, footprint_of
 from .passes import PASSES, ROUNDING_PASSES
@@ -22,6 +23,7 @@ __all__ = [
     "LocalGraphs",
     "Piece",
     "backend",
+    "beside_a_loss",
     "erase",
     "footprint_of",
 ]

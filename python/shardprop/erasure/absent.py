@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Any
 
 import torch
@@ -10,9 +10,16 @@ from torch import fx
 
 from ..model.graph_values import value_of
 
-__all__ = ["without_tangents"]
+__all__ = ["beside_a_loss", "without_tangents"]
 
 aten = torch.ops.aten
+
+
+def beside_a_loss(shapes: Sequence[torch.Size]) -> frozenset[int]:
+    """Those of the results with a gradient, by place, that get none where a backward begins as most
+    do: from what is a single number. None where nothing is."""
+    losses = {at for at, shape in enumerate(shapes) if shape.numel() == 1}
+    return frozenset(range(len(shapes))) - losses if losses else frozenset()
 
 
 def without_tangents(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import torch
 from torch import fx
 
 from .. import _torch
@@ -22,7 +23,7 @@ from .._torch.joint_graphs import (
     partitioned,
 )
 from ..errors import ShardpropError
-from .absent import without_tangents
+from .absent import beside_a_loss, without_tangents
 from .contributions import sums_left_to_autograd
 from .generated import Run, generated
 from .incoming import Incoming
@@ -158,7 +159,7 @@ class Backend:
         values_apart(ahead.graph, written, results)
         tangents = len(joint.tangents)
         if self._keeps_graphs:
-            absent = _beside_a_loss(joint.tangents)
+            absent = beside_a_loss([*map(_whole_shape, joint.tangents)])
             begun = without_tangents(back, tangents, absent).graph
             piece.local = LocalGraphs(ahead.graph, begun, results, first, absent)
         sharing = sharing_of(ahead.graph, back.graph, len(written) + results, tangents)
@@ -188,12 +189,8 @@ class Backend:
         return module
 
 
-def _beside_a_loss(tangents: Sequence[Border]) -> frozenset[int]:
-    """Those gradients that do not come in where a backward begins, as most do, from what is a
-    single number; none where nothing is."""
-    shapes = [each.shape if each.spec is None else each.spec.shape for each in tangents]
-    losses = {at for at, shape in enumerate(shapes) if shape.numel() == 1}
-    return frozenset(range(len(tangents))) - losses if losses else frozenset()
+def _whole_shape(border: Border) -> torch.Size:
+    return border.shape if border.spec is None else border.spec.shape
 
 
 def _places_of_tensors(joint: JointGraph, places: Sequence[int]) -> list[int]:

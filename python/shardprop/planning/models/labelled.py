@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._torch import DeviceMesh
+from ..._torch import DeviceMesh, from_first_rank
 from ...model.placements import Placements
 from ..strategies import LayoutTable
 from ..strategies.local_shapes import largest_shard
@@ -34,6 +35,11 @@ class Labelled:
     candidates: Sequence[Candidates]
     layouts: LayoutTable
     mesh: DeviceMesh
+
+    @cached_property
+    def mesh_of_first_rank(self) -> DeviceMesh:
+        """The mesh as its first rank sees it, which holds most of each tensor."""
+        return from_first_rank(self.mesh)
 
     def given(self, node: int, label: int) -> tuple[Placements | None, ...]:
         """Per output of a node its placements under a label; None for one that is absent."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 
 from ..._torch.graph_calls import op_may_give_a_view
+from ...erasure import beside_a_loss
 from .program import Node, Program, Ref
 
 __all__ = ["Lifetime", "Lifetimes", "lifetimes_of"]
@@ -129,13 +130,10 @@ def _needed(program: Program, missing: set[int], sums: Mapping[Ref, Ref]) -> set
 def _led_by_missing(program: Program) -> tuple[set[int], dict[Ref, Ref]]:
     """The nodes that depend on gradients of outputs that do not come in alone, and by sum of such a
     gradient and another the other; as the backward is made without them (`erasure.absent`)."""
-    losses = {
-        tangent
-        for output, tangent in program.tangents
-        if program.meta(Ref(output)).shape.numel() == 1
-    }
-    led = {tangent for _, tangent in program.tangents}
-    missing = led - losses if losses else set[int]()
+    tangents = [tangent for _, tangent in program.tangents]
+    absent = beside_a_loss([program.meta(Ref(tangent)).shape for tangent in tangents])
+    led = {*tangents}
+    missing = {tangents[at] for at in absent}
     sums: dict[Ref, Ref] = {}
     for node in program.nodes:
         leading = [ref for ref in node.operands if ref.node in led]

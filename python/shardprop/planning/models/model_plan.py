@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from ..._torch import DeviceMesh, from_first_rank, make_spec
+from ..._torch import DeviceMesh, make_spec
 from ..._torch.compiled_frames import Compiler
 from ..._torch.joint_graphs import CAPTURING, JointGraph
 from ...erasure import PASSES, Backend, LocalGraphs, Piece
@@ -35,6 +35,9 @@ from .report import PlanReport, report_of
 from .timeline import Timeline, timeline_of
 
 __all__ = ["ModelPlacements", "ModelPlan", "Redistribution"]
+
+# Those that clean the graphs, and whether a backward makes cheap calls again.
+_Passes = tuple[tuple[str, ...], bool]
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,9 @@ class ModelPlan:
     _planner: ExactPlanner = field(repr=False)
     device: str = field(default="cpu", repr=False)
     memory_limit: float | None = None
+    _graphs: dict[_Passes, tuple[JointGraph, LocalGraphs]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def program(self) -> Program:
@@ -302,11 +308,14 @@ class ModelPlan:
     def _of_first_rank(
         self, passes: Sequence[str], recompute: bool
     ) -> tuple[JointGraph, LocalGraphs]:
-        """What runs on the first rank of the mesh."""
-        backend = Backend(passes, recompute=recompute, keep_graphs=True)
-        joint, _, piece = self._local(backend, from_first_rank(self.mesh))
-        assert piece.local is not None
-        return joint, piece.local
+        """What runs on the first rank of the mesh; it takes as long to make as to compile."""
+        key = tuple(passes), recompute
+        if key not in self._graphs:
+            backend = Backend(passes, recompute=recompute, keep_graphs=True)
+            joint, _, piece = self._local(backend, self._labelled.mesh_of_first_rank)
+            assert piece.local is not None
+            self._graphs[key] = joint, piece.local
+        return self._graphs[key]
 
     def _local(
         self, backend: Backend, mesh: DeviceMesh

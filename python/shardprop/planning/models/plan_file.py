@@ -7,9 +7,10 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -37,27 +38,9 @@ __all__ = [
 ]
 
 
-class NodeFacts(NamedTuple):
-    """What a node of a program is, whatever the plan: as `PlannedNode`, with how many operands it
-    has."""
-
-    name: str
-    kind: str
-    op: str
-    module: str
-    arguments: str
-    tensors: tuple[str | None, ...]
-    operands: int
-
-    def __str__(self) -> str:
-        what = f"{self.op}({self.arguments})" if self.op else self.kind
-        where = f" in {self.module!r}" if self.module else ""
-        return f"{what} {self.name} of {', '.join(map(str, self.tensors))}{where}"
-
-
 @dataclass(frozen=True)
-class PlannedNode:
-    """A node of the program, and what was chosen for it.
+class NodeFacts:
+    """What a node of a program is, whatever the plan.
 
     Attributes:
         name: Unique in the program.
@@ -67,9 +50,6 @@ class PlannedNode:
         arguments: Of the op: tensors by the name of the node, with the output behind a dot if it is
             not the first.
         tensors: Shape and dtype of each output; None for one that is absent.
-        outputs: Placements of each output over the mesh, as torch writes them; None likewise.
-        operands: Placements that each operand is brought to.
-        compute_us: Microseconds of the op on one rank.
     """
 
     name: str
@@ -78,6 +58,24 @@ class PlannedNode:
     module: str
     arguments: str
     tensors: tuple[str | None, ...]
+
+    def __str__(self) -> str:
+        what = f"{self.op}({self.arguments})" if self.op else self.kind
+        where = f" in {self.module!r}" if self.module else ""
+        return f"{what} {self.name} of {', '.join(map(str, self.tensors))}{where}"
+
+
+@dataclass(frozen=True)
+class PlannedNode(NodeFacts):
+    """A node of the program, and what was chosen for it.
+
+    Attributes:
+        outputs: Placements of each output over the mesh, as torch writes them; None for one that is
+            absent.
+        operands: Placements that each operand is brought to.
+        compute_us: Microseconds of the op on one rank.
+    """
+
     outputs: tuple[str | None, ...]
     operands: tuple[str, ...]
     compute_us: float
@@ -85,15 +83,7 @@ class PlannedNode:
     @property
     def facts(self) -> NodeFacts:
         """What a node of a program for the same plan has to be."""
-        return NodeFacts(
-            self.name,
-            self.kind,
-            self.op,
-            self.module,
-            self.arguments,
-            self.tensors,
-            len(self.operands),
-        )
+        return NodeFacts(*(getattr(self, each.name) for each in fields(NodeFacts)))
 
     @property
     def chosen(self) -> tuple[object, ...]:
@@ -145,7 +135,7 @@ class PlanFile:
             problem=digest_of(plan.problem),
             nodes=tuple(
                 PlannedNode(
-                    *facts_of(plan.program, node)[:-1],
+                    **vars(facts_of(plan.program, node)),
                     outputs=tuple(map(_text, plan.given(node.index))),
                     operands=tuple(map(layout_text, plan.wanted(node.index))),
                     compute_us=us,
@@ -231,8 +221,9 @@ class PlanDiff:
 
 def _rows(change: Change) -> Iterator[tuple[str, str, str, str]]:
     before, after = change.before, change.after
-    outputs = zip(before.outputs, after.outputs, strict=True)
-    operands = zip(before.operands, after.operands, strict=True)
+    # A file may say of an op that it has other operands.
+    outputs = zip_longest(before.outputs, after.outputs)
+    operands = zip_longest(before.operands, after.operands)
     for what, pairs in (("output", outputs), ("operand", operands)):
         for at, (old, new) in enumerate(pairs):
             if old != new:
@@ -248,7 +239,6 @@ def facts_of(program: Program, node: Node) -> NodeFacts:
         node.module,
         "" if node.op is None else _arguments(program, node),
         tuple(map(_tensor, node.outputs)),
-        len(node.operands),
     )
 
 
