@@ -1,9 +1,10 @@
 // Solves an assignment problem to proven optimality where it can.
 //
 // Presolve (clusters.h, model.h), message passing for a bound and answers, removal of labels that
-// cannot beat the best answer, exact elimination of what remains; for resource rows Lagrangian
-// multipliers and elimination with the amounts as state, within a cutoff that rises from the bound;
-// branch and bound where tables or lists would be too large. Deterministic, one thread.
+// cannot beat the best answer, exact elimination of what remains. Where its tables would be too
+// large: mini-buckets for a bound and for a search, and elimination of neighbourhoods for answers.
+// For resource rows: Lagrangian multipliers, elimination with the amounts as state, within a cutoff
+// that rises from the bound, and branch and bound. Deterministic, one thread.
 #pragma once
 
 #include <functional>
@@ -43,7 +44,7 @@ struct Answer {
   std::int64_t iterations = 0;  // of message passing
   std::int64_t fixed = 0;       // labels removed, by presolve or by the gap
   int width = -1;               // of the elimination; -1 if it came to none
-  std::int64_t nodes = 0;       // of branch and bound
+  std::int64_t nodes = 0;       // of branch and bound; without rows labels that were tried
   std::shared_ptr<const WarmState> state;
 };
 

@@ -17,7 +17,6 @@ constexpr double kSame = 1e-10;
 constexpr double kGrace = 0.05;
 // Elimination this small costs less than another pass, and is tried as soon as it is possible.
 constexpr double kSmallEntries = 1 << 12, kSmallWork = 1 << 16;
-constexpr double kMostWork = 1 << 28;
 constexpr int kRootEvaluations = 24, kNodeEvaluations = 4;
 // Branch and bound keeps a copy of all messages per level.
 constexpr double kMostCopiedBytes = 1 << 30;
@@ -142,16 +141,14 @@ int Search::branch_variable(const Node& node) const {
   return best;
 }
 
-// Depth first: each turn takes one label of one variable out, after what it leads to is explored.
+// With sides. Depth first: each turn takes one label of one variable out, after what it leads to is
+// explored.
 Search::Bound Search::explore(Node& node, int depth) {
   const int node_patience = (options_.patience + 2) / 3;
   const double copied =
       static_cast<double>(depth) * 16.0 * static_cast<double>(model_.unary.size());
   while (!stopped() && !closed(node) && iterations < most_iterations_) {
-    const bool proved = model_.sides.empty()
-                            ? eliminate_within(node, options_.most_entries, kMostWork)
-                            : deepen(node);
-    if (proved) break;
+    if (deepen(node)) break;
     const int v = branch_variable(node);
     if (v < 0 || stopped() || copied > kMostCopiedBytes) return node.bound;
     ++nodes;
@@ -220,7 +217,8 @@ void Search::run() {
     tighten(root, options_.patience);
     bound_ = std::max(bound_, root.bound);
   }
-  if (!stop_ || closed(root)) bound_ = std::max(bound_, explore(root, 0));
+  if (stop_ && !closed(root)) return;
+  bound_ = std::max(bound_, model_.sides.empty() ? narrow_gap(root) : explore(root, 0));
 }
 
 }  // namespace shardprop::graph

@@ -9,6 +9,8 @@
 
 namespace shardprop::graph {
 
+class Neighbourhoods;
+
 class Search {
  public:
   // All must outlive this.
@@ -56,6 +58,10 @@ class Search {
   bool deepen(Node& node);
   bool list_states(const Node& node);
   bool eliminate_within(Node& node, double most_entries, double most_work);
+  [[nodiscard]] Bound narrow_gap(Node& root);
+  void improve(const Node& node, Neighbourhoods& neighbourhoods, double most_entries,
+               double most_work);
+  [[nodiscard]] bool search_below(Node& node, double most_entries, std::int64_t most_tried);
   [[nodiscard]] Bound explore(Node& node, int depth);
   [[nodiscard]] int branch_variable(const Node& node) const;
 

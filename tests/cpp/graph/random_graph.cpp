@@ -91,6 +91,28 @@ Problem random_graph(std::uint64_t seed, const RandomGraph& shape) {
                  std::move(groups), std::move(rows));
 }
 
+Problem frustrated_graph(std::uint64_t seed, int nodes, int labels, int columns) {
+  Numbers numbers(seed);
+  const auto prices = [&numbers](int count) {
+    std::vector<double> out;
+    for (int i = 0; i < count; ++i) out.push_back(numbers.below(1000));
+    return out;
+  };
+  std::vector<std::vector<double>> unaries;
+  std::vector<Table> tables;
+  std::vector<Edge> edges;
+  for (int v = 0; v < nodes; ++v) {
+    unaries.push_back(prices(labels));
+    for (int u = 0; u < v; ++u) {
+      const bool beside = columns > 0 && v - u == 1 && v % columns > 0;
+      if (columns > 0 && v - u != columns && !beside) continue;
+      edges.push_back({u, v, static_cast<int>(tables.size()), -1, -1});
+      tables.push_back({labels, labels, prices(labels * labels)});
+    }
+  }
+  return Problem(std::move(unaries), std::move(tables), std::move(edges), {}, {}, {});
+}
+
 std::optional<double> least_objective(const Problem& problem) {
   std::optional<double> least;
   std::vector<std::int32_t> labels(at(problem.nodes()), 0);

@@ -36,6 +36,10 @@ struct RandomGraph {
 // are small whole numbers half of the time, so that ties are common.
 [[nodiscard]] Problem random_graph(std::uint64_t seed, const RandomGraph& shape = {});
 
+// Frustrated: random prices on all pairs of so many nodes, or with `columns` on the links of a grid
+// with so many. Bounds by single links prove little.
+[[nodiscard]] Problem frustrated_graph(std::uint64_t seed, int nodes, int labels, int columns = 0);
+
 // The least objective over all assignments; nothing if none is allowed.
 [[nodiscard]] std::optional<double> least_objective(const Problem& problem);
 

@@ -71,26 +71,27 @@ TEST(graph_solve_eliminates_what_messages_leave) {
   CHECK(with.eliminated > 1000);
 }
 
-TEST(graph_solve_branches_where_tables_are_too_wide) {
+TEST(graph_solve_searches_where_tables_are_too_wide) {
   Options options;
   options.most_entries = 4;
+  int searched = 0;
   for (const int patience : {0, 1, 12}) {
     options.patience = patience;
-    const Tally without = tally(30000, 500, kDense, options);
-    CHECK_EQ(without.wrong, 0);
-    CHECK(patience > 0 || without.branched > 100);
-    Options bare = options;
-    bare.most_points = 0;
-    const Tally with = tally(32000, 500, kDenseRows, bare);
-    CHECK_EQ(with.wrong, 0);
-    CHECK(patience > 0 || with.branched > 100);
+    CHECK_EQ(tally(30000, 500, kDense, options).wrong, 0);
+    for (std::uint64_t seed = 0; seed < 50; ++seed) {
+      const Problem problem = frustrated_graph(seed, 9, 3);
+      const Answer answer = solve(problem, options);
+      CHECK(solves(problem, answer));
+      searched += answer.nodes > 0;
+    }
   }
+  CHECK(searched > 120);
 }
 
 TEST(graph_solve_branches_where_lists_are_too_long) {
   RandomGraph shape = kDenseRows;
   shape.rows = 3;
-  for (const int patience : {0, 1}) {
+  for (const int patience : {0, 1, 12}) {
     Options options;
     options.patience = patience;
     options.most_points = 2;
@@ -109,6 +110,23 @@ TEST(graph_solve_proves_frustrated_problems) {
   narrow.patience = 4;
   CHECK_EQ(tally(50000, 150, shape, {}).wrong, 0);
   CHECK_EQ(tally(50000, 150, shape, narrow).wrong, 0);
+}
+
+TEST(graph_solve_needs_no_wide_tables) {
+  // Exact elimination takes tables of 4^9 and of 4^6.
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    for (const Problem& problem :
+         {frustrated_graph(seed, 9, 4), frustrated_graph(seed, 36, 4, 6)}) {
+      const Answer wide = solve(problem);
+      for (const double entries : {1, 64, 256}) {
+        Options options;
+        options.most_entries = entries;
+        const Answer narrow = solve(problem, options);
+        CHECK(narrow.proved);
+        CHECK_EQ(narrow.objective, wide.objective);
+      }
+    }
+  }
 }
 
 TEST(graph_solve_says_honestly_what_little_time_gave) {
