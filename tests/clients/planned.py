@@ -84,6 +84,17 @@ def _vit() -> Made:
     return transformers.ViTForImageClassification(config), inputs
 
 
+def _images(stem: str, side: int, **sizes: Any) -> Made:
+    import transformers
+
+    config = getattr(transformers, f"{stem}Config")(
+        num_channels=3, hidden_sizes=[32, 64], depths=[2, 2], num_labels=BATCH, **sizes
+    )
+    images = torch.randn(BATCH, 3, side, side, generator=torch.Generator().manual_seed(1))
+    model = getattr(transformers, f"{stem}ForImageClassification")(config)
+    return model, {"pixel_values": images, "labels": torch.arange(BATCH)}
+
+
 _HEADS: dict[str, Any] = {"num_attention_heads": 8, "num_key_value_heads": 2}
 
 # Llama and Mixtral have fewer heads of keys than there are ranks; dropout is as each model has it.
@@ -94,6 +105,9 @@ MODELS: dict[str, Callable[[], Made]] = {
     "T5": _t5,
     "Mixtral": lambda: _language("Mixtral", num_local_experts=4, **_SIZES, **_HEADS),
     "ViT": _vit,
+    # What a convolution allocates inside, which no plan knows, is little beside these images.
+    "ResNet": lambda: _images("ResNet", 64, embedding_size=16, layer_type="basic"),
+    "ConvNeXt": lambda: _images("ConvNext", 32, num_stages=2, patch_size=2, drop_path_rate=0.1),
 }
 
 
@@ -155,6 +169,7 @@ def run(
         example_kwargs=inputs,
         parameter_memory=size / 2,
     )
+    assert not captured.without_rule, captured.without_rule
     plan = captured.solve()
     if share is not None:
         plan = _of_rank_0(captured, share * plan.memory(torch.optim.AdamW).peak)

@@ -53,6 +53,16 @@ def test_mixtral_runs_in_half_precision(pool: Pool) -> None:
         check(report, 2e-2)
 
 
+def under_autocast() -> Report:
+    with torch.autocast("cpu", torch.bfloat16):
+        return run("GPT-2", (2, 2))
+
+
+def test_gpt_2_runs_under_autocast(pool: Pool) -> None:
+    for report in pool.run(under_autocast, report_of):  # type: ignore[arg-type]
+        check(report, 2e-2)
+
+
 @pytest.mark.parametrize("name", ["Llama", "GPT-2", "BERT", "ViT"])
 def test_a_model_runs_within_a_bound_on_its_memory(name: str, pool: Pool) -> None:
     program = partial(run, name, (2, 2), share=0.85)

@@ -23,11 +23,11 @@ from ..graph.solution import Solution
 from ..graph.solving import solve
 from .building import build
 from .candidates import CandidatesOf
-from .cpu_attention import register_cpu_attention
 from .labelled import Labelled
 from .memory import Optimizer, PlanMemory
 from .memory_bound import MemoryBound, solve_within
 from .model_plan import ModelPlan
+from .own_rules import register_own_rules
 from .plan_file import PlanFile
 from .plan_loading import solution_of
 from .program import Program
@@ -160,8 +160,9 @@ def capture(
         strided: Consider strategies with `_StridedShard`.
         backward: Plan the backward pass as well.
         device: The type of device to trace for; None: that of the mesh where it is there, else
-            ``cpu``. It decides which kernel attention takes. torch has no rule for that of the CPU:
-            where the model comes to it, ours is registered, as by `register_single_dim_rule`.
+            ``cpu``. It decides which kernel attention takes. torch has no rule for that of the CPU,
+            nor for copies that stand for writes into parts of tensors: where the model comes to
+            one, ours is registered, as by `register_single_dim_rule`.
 
     Raises:
         ShardpropError: the model writes into its inputs or parameters, or what it does depends on
@@ -184,7 +185,7 @@ def capture(
     kind = device or _traceable(mesh.device_type)
     program = read(trace(model, example_inputs, example_kwargs or {}, kind, backward))
     passed("trace")
-    register_cpu_attention(node.op for node in program.nodes)
+    register_own_rules(node.op for node in program.nodes)
     finder = CandidatesOf(program, mesh, compute, strided, rules)
     labelled = Labelled(program, finder.all(), finder.layouts, mesh)
     passed("strategies")

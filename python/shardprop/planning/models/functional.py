@@ -10,6 +10,7 @@ from torch import fx
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from ... import _torch
 from ..._torch import OpOverload, function_schema
 from ...errors import ShardpropError
 from ...model.op_traits import traits_of
@@ -55,7 +56,8 @@ def without_writes(marked: Marked, args: tuple[Any, ...]) -> Marked:
             "backward": node in marked.backward,
         }
     run = fx.Interpreter(marked.module).run
-    with torch.no_grad(), fx.traceback.preserve_node_meta():
+    # What autocast changes was changed when the graph was traced.
+    with torch.no_grad(), _torch.without_autocast(), fx.traceback.preserve_node_meta():
         made = make_fx(functionalize(run, remove="mutations"), tracing_mode="real")(*args)
     known = {node: node.meta.get(_CUSTOM, {}) for node in made.graph.nodes}
     return Marked(

@@ -212,6 +212,26 @@ def test_inputs_that_are_no_tuple_are_refused(mesh_of: MeshOf) -> None:
         graph.capture(Mlp(), torch.ones(4, 16), mesh_of(2), topology=TOPOLOGY)  # type: ignore[arg-type]
 
 
+def test_what_is_written_into_a_part_of_a_tensor_is_planned(mesh_of: MeshOf) -> None:
+    class Spread(nn.Module):
+        """One column is written into all others."""
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            spread = x.new_zeros(x.shape)
+            spread[:, 1:] = x[:, :1]
+            return spread * 2
+
+    x = torch.arange(1024 * 64).view(1024, 64)
+    layout = (Shard(0), Replicate())
+    wishes: dict[str, Any] = {"inputs": [layout], "outputs": [layout], "backward": False}
+    found = graph.capture(Spread(), (x,), mesh_of(2, 2), topology=TOPOLOGY, **wishes)
+    copies = [node.index for node in found.program.nodes if node.op is torch.ops.aten.copy.default]
+    plan = found.solve()
+    assert copies and not found.without_rule and not found.cannot_run
+    assert not plan.redistributions  # nothing is moved
+    assert all(plan.given(node) == (layout,) for node in copies)
+
+
 def test_an_op_without_a_rule_runs_whole_and_is_named(mesh_of: MeshOf) -> None:
     class Distances(nn.Module):
         def __init__(self) -> None:

@@ -215,6 +215,23 @@ def test_attention_draws_where_it_drops(dropout: float) -> None:
     assert any(node.draws for node in program.nodes) == (dropout > 0)
 
 
+def test_autocast_changes_ops_once() -> None:
+    class Attention(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return F.scaled_dot_product_attention(x, x, x, dropout_p=0.1)
+
+    with torch.autocast("cpu", torch.bfloat16):
+        program = program_of(nn.Sequential(nn.Linear(8, 8), Attention()), torch.randn(2, 4, 16, 8))
+    dtypes = {
+        str(node.op): {known(meta).dtype for meta in node.outputs}
+        for node in program.nodes
+        if node.op is not None
+    }
+    assert dtypes["aten.addmm.default"] == {torch.bfloat16}
+    # Attention runs in float32, and what it calls is not changed again.
+    assert dtypes["aten._safe_softmax.default"] == {torch.float32}
+
+
 class LooksAtValues(nn.Module):
     """A model that does what its values say."""
 
