@@ -1,9 +1,7 @@
-"""The page: skeleton, style, script and data in one file that needs nothing else."""
+"""The page: sections, script and data."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 from importlib import resources
@@ -11,6 +9,7 @@ from string import Template
 from typing import Any
 
 from ...errors import ShardpropError
+from ...support.web_page import web_page
 from ..tracing.json_form import SCHEMA
 from .names import Places
 from .plan_cards import plan_cards
@@ -22,10 +21,7 @@ _SCRIPTS = ("dom.js", "table.js", "timeline.js", "report.js")
 
 
 def page(trace: dict[str, Any], *, title: str = "shardprop trace") -> str:
-    """The report of a trace as one HTML file.
-
-    It asks the network for nothing, and its content security policy forbids it to; of scripts the
-    browser runs its own alone, by their hash. So it can be opened from a folder, sent, or kept.
+    """The report of a trace as one HTML file that needs nothing else.
 
     Args:
         trace: The document of the trace (`Trace.to_json`), of the schema ``shardprop/trace/1``.
@@ -45,34 +41,17 @@ def page(trace: dict[str, Any], *, title: str = "shardprop trace") -> str:
             f"trace: Expected a document of the schema {SCHEMA!r}, got one with a fault: "
             f"{type(error).__name__} at {error}."
         ) from error
-    style = _asset("report.css")
-    script = "\n".join(map(_asset, _SCRIPTS))
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            f"style-src '{_digest(style)}'",
-            f"script-src '{_digest(script)}'",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
-    )
     parts = {
-        "csp": policy,
         "title": html.escape(title),
-        "style": style,
-        "script": script,
         "plans": plans or '<p class="empty">Nothing was redistributed.</p>',
         "data": _embedded(data),
     }
-    return Template(_asset("report.html")).substitute(parts)
+    body = Template(_asset("report.html")).substitute(parts)
+    return web_page(title, body, "\n".join(map(_asset, _SCRIPTS)))
 
 
 def _asset(name: str) -> str:
     return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _embedded(data: dict[str, Any]) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._torch import Placement, has_strided
+from ...errors import ShardpropError
 from ...support.console import COLUMNS, table, table_lines
 from .moves import Volume, volume
+from .report_page import report_page
 
 if TYPE_CHECKING:
     from .model_plan import ModelPlan
@@ -38,6 +42,20 @@ class ModuleCosts:
     def us(self) -> float:
         """Microseconds in all."""
         return self.compute_us + self.redistribute_us
+
+    def add(self, other: ModuleCosts) -> None:
+        """Count what happens in another as well."""
+        self.compute_us += other.compute_us
+        self.redistribute_us += other.redistribute_us
+        self.volume.add(other.volume)
+        self.strided += other.strided
+
+    def by_placements(self) -> list[tuple[str, str]]:
+        """Placements as torch writes them, and the parameters that have them."""
+        names: dict[str, list[str]] = {}
+        for name, placements in self.parameters.items():
+            names.setdefault("".join(map(str, placements)), []).append(name)
+        return [(placements, ", ".join(of)) for placements, of in names.items()]
 
 
 @dataclass(frozen=True)
@@ -85,50 +103,70 @@ class PlanReport:
             "why_not": self.why_not,
         }
 
-    def __str__(self) -> str:
-        headings = ("module", "us", "compute", "moving", "collectives", "MB sent", *self.baselines)
-        shown = table(headings, right=range(1, len(headings)))
-        lie = table(("module", "placements", "parameters"))
+    def to_html(self, *, title: str = "A plan") -> str:
+        """One HTML file that needs no other, without scripts.
+
+        Args:
+            title: The heading.
+        """
+        return report_page(self, title)
+
+    def save_html(self, path: str | os.PathLike[str], *, title: str = "A plan") -> None:
+        """Write `to_html` to a file.
+
+        Raises:
+            ShardpropError: it cannot be written.
+        """
+        try:
+            Path(path).write_text(self.to_html(title=title), encoding="utf-8")
+        except (OSError, ValueError) as error:  # a path of characters that no path has
+            got = getattr(error, "strerror", None) or error
+            raise ShardpropError(f"{path}: Expected a file to write to, got: {got}.") from None
+
+    @property
+    def total(self) -> ModuleCosts:
+        """All modules together, without their parameters."""
         total = ModuleCosts()
-        for path, costs in self.modules.items():
-            name = path or "(model)"
-            shown.add_row(name, *_figures(costs), *self._beside(path))
-            for row in _by_placements(costs):
-                lie.add_row(name, *row)
-            total.compute_us += costs.compute_us
-            total.redistribute_us += costs.redistribute_us
-            total.volume.add(costs.volume)
-        shown.add_row("in all", *_figures(total), *self._beside(None), style="bold")
-        tables = [table_lines(each, indent="", width=COLUMNS) for each in (shown, lie)]
-        return "\n".join([*tables[0], "", *tables[1], "", self._verdict()])
+        for costs in self.modules.values():
+            total.add(costs)
+        return total
 
-    def _beside(self, path: str | None) -> list[str]:
-        """Microseconds of each baseline in a module; None: in all."""
-        return [
-            "-"
-            if costs is None
-            else f"{sum(costs.values()) if path is None else costs.get(path, 0.0):.0f}"
-            for costs in self.baselines.values()
-        ]
+    def beside(self, baseline: str, path: str | None) -> float | None:
+        """Microseconds of a baseline in a module; with None for the path, in all. None where it has
+        no plan."""
+        costs = self.baselines[baseline]
+        if costs is None:
+            return None
+        return sum(costs.values()) if path is None else costs.get(path, 0.0)
 
-    def _verdict(self) -> str:
+    @property
+    def verdict(self) -> str:
+        """What it costs, and what is proved of that."""
         proof = (
             "no plan costs less"
             if self.proved
             else f"no plan costs less than {self.lower_bound_us:.1f} us"
         )
         within = "" if self.memory_limit is None else f" within {self.memory_limit:,.0f} bytes"
-        lines = [f"{self.cost_us:.1f} us{within}; {proof} under this cost model."]
-        lines += [f"{name}: no plan: {why}" for name, why in self.why_not.items()]
-        return "\n".join(lines)
+        return f"{self.cost_us:.1f} us{within}; {proof} under this cost model."
 
+    def __str__(self) -> str:
+        headings = ("module", "us", "compute", "moving", "collectives", "MB sent", *self.baselines)
+        shown = table(headings, right=range(1, len(headings)))
+        lie = table(("module", "placements", "parameters"))
+        for path, costs in self.modules.items():
+            name = path or "(model)"
+            shown.add_row(name, *_figures(costs), *self._beside(path))
+            for row in costs.by_placements():
+                lie.add_row(name, *row)
+        shown.add_row("in all", *_figures(self.total), *self._beside(None), style="bold")
+        tables = [table_lines(each, indent="", width=COLUMNS) for each in (shown, lie)]
+        why_not = [f"{name}: no plan: {why}" for name, why in self.why_not.items()]
+        return "\n".join([*tables[0], "", *tables[1], "", self.verdict, *why_not])
 
-def _by_placements(costs: ModuleCosts) -> list[tuple[str, str]]:
-    """Placements, and the parameters that have them."""
-    names: dict[str, list[str]] = {}
-    for name, placements in costs.parameters.items():
-        names.setdefault("".join(map(str, placements)), []).append(name)
-    return [(placements, ", ".join(of)) for placements, of in names.items()]
+    def _beside(self, path: str | None) -> list[str]:
+        found = (self.beside(name, path) for name in self.baselines)
+        return ["-" if us is None else f"{us:.0f}" for us in found]
 
 
 def _figures(costs: ModuleCosts) -> list[str]:
