@@ -102,6 +102,12 @@ class Maker {
 
 }  // namespace
 
+std::size_t pairs_of_labels(const Model& model, const std::vector<std::vector<int>>& live) {
+  std::size_t pairs = 0;
+  for (const Link& link : model.links) pairs += live[at(link.u)].size() * live[at(link.v)].size();
+  return pairs;
+}
+
 Slacks slacks(const Model& model, const MessagePassing& passing,
               const std::vector<std::vector<int>>& live) {
   return Maker(model, passing, live).make();

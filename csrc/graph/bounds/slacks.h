@@ -20,6 +20,10 @@ struct Slacks {
   std::vector<Pair> pairs;  // of links whose ends both have a choice; the others' are in `own`
 };
 
+// How many prices of pairs there will be, over all links.
+[[nodiscard]] std::size_t pairs_of_labels(const Model& model,
+                                          const std::vector<std::vector<int>>& live);
+
 // Over the labels of `live`, by variable: those left in `passing`.
 [[nodiscard]] Slacks slacks(const Model& model, const MessagePassing& passing,
                             const std::vector<std::vector<int>>& live);

@@ -26,15 +26,24 @@ constexpr std::size_t kCompared = 64;  // per state; all, for the root of the pr
 
 }  // namespace
 
+// The first of the steps by which cutoffs rise from a node's bound; each is twice as large as that
+// before it.
+double Search::first_step(const Node& node) const {
+  const bool known = best_ < kInfinity && node.bound > -kInfinity;
+  return known ? kFirstPart * (cutoff() - node.bound)
+               : kFirstGap * std::max(scale_, std::abs(node.bound));
+}
+
+double Search::next_cutoff(const Node& node, double step, int round) const {
+  const bool within = round < kMostRounds && node.bound + step > node.bound;
+  return within ? std::min(cutoff(), node.bound + step) : cutoff();
+}
+
 // True: the node is closed, its best answer offered. Otherwise its bound may have risen.
 bool Search::deepen(Node& node) {
-  const bool known = best_ < kInfinity && node.bound > -kInfinity;
-  double part = known ? kFirstPart * (cutoff() - node.bound)
-                      : kFirstGap * std::max(scale_, std::abs(node.bound));
-  for (int round = 0; !stopped() && !closed(node); ++round, part *= 2) {
-    const bool within = round < kMostRounds && node.bound > -kInfinity;
-    assumed_ = within ? node.bound + part : kInfinity;
-    const double tried = cutoff();
+  double step = first_step(node);
+  for (int round = 0; !stopped() && !closed(node); ++round, step *= 2) {
+    const double tried = assumed_ = next_cutoff(node, step, round);
     const std::int64_t removed_before = removed;  // what a cutoff that is only tried removes is not
     Node trial = node;
     if (options_.patience > 0) tighten(trial, kPatience);

@@ -215,14 +215,6 @@ class GapElimination {
   std::size_t total_ = 0;
 };
 
-std::size_t pairs_of_labels(const Model& model, const EliminationOrder& order) {
-  std::size_t pairs = 0;
-  for (const Link& link : model.links) {
-    pairs += order.live[at(link.u)].size() * order.live[at(link.v)].size();
-  }
-  return pairs;
-}
-
 }  // namespace
 
 EliminationOrder order_for_lists(const Model& model, const std::vector<double>& prices) {
@@ -234,7 +226,7 @@ Elimination eliminate_within_gap(const Model& model, const MessagePassing& passi
                                  const EliminationOrder& order, double cutoff,
                                  std::size_t most_states, std::size_t most_compared,
                                  const Interrupt& interrupt) {
-  if (order.widest > kMostKeys || pairs_of_labels(model, order) > kMostPairs) {
+  if (order.widest > kMostKeys || pairs_of_labels(model, order.live) > kMostPairs) {
     return {Elimination::Outcome::kTooLarge, {}};
   }
   Slacks least = slacks(model, passing, order.live);

@@ -1,6 +1,6 @@
-// Depth first along an elimination order in reverse. The tables of a variable's bucket say what its
-// label costs, and what those eliminated before it then add at least; the messages of the bucket
-// have bounded both so far.
+// Depth first along an elimination order in reverse, for each component alone. The tables of a
+// variable's bucket say what its label costs, and what those eliminated before it then add at
+// least; the messages of the bucket have bounded both so far.
 #include <algorithm>
 
 #include "graph/index.h"
@@ -37,41 +37,79 @@ void MiniBuckets::choices(int v, double bound, const std::vector<std::size_t>& l
   });
 }
 
+// The variables that tables tie together, each in the order to decide them.
+std::vector<std::vector<int>> MiniBuckets::components() const {
+  std::vector<int> parent(order_->live.size());
+  for (std::size_t v = 0; v < parent.size(); ++v) parent[v] = static_cast<int>(v);
+  const auto root = [&parent](int v) {
+    while (parent[at(v)] != v) v = parent[at(v)] = parent[at(parent[at(v)])];
+    return v;
+  };
+  for (const Table& table : tables_) {
+    for (const int v : table.shape.scope) parent[at(root(v))] = root(table.shape.scope[0]);
+  }
+  std::vector<std::vector<int>> of(parent.size());
+  for (auto step = order_->steps.rbegin(); step != order_->steps.rend(); ++step) {
+    of[at(root(step->variable))].push_back(step->variable);
+  }
+  of.erase(std::remove_if(of.begin(), of.end(), [](const auto& some) { return some.empty(); }),
+           of.end());
+  return of;
+}
+
 Elimination MiniBuckets::search(double cutoff, std::int64_t most_tried, Meter& meter,
                                 std::int64_t& tried) const {
-  Elimination out{Elimination::Outcome::kNoAnswer, {}};
-  const auto& steps = order_->steps;
-  const auto variable = [&steps](std::size_t depth) {
-    return steps[steps.size() - 1 - depth].variable;
-  };
-  std::vector<std::size_t> live(order_->live.size(), 0);
-  std::vector<std::vector<Choice>> open(steps.size());  // by depth: what is left to try
+  if (!(constant_ < cutoff)) return {Elimination::Outcome::kNoAnswer, {}};
   const std::int64_t last = tried + most_tried;
-  std::size_t depth = 0;
-  if (!steps.empty() && constant_ < cutoff) choices(variable(0), constant_, live, open[0]);
-  while (depth < open.size()) {
+  std::vector<std::size_t> live(order_->live.size(), 0);
+  auto outcome = Elimination::Outcome::kSolved;
+  double least = constant_;
+  for (const std::vector<int>& variables : components()) {
+    // What the others cost at least is in the bound: this one may cost as much more as the gap.
+    double best = kInfinity;
+    const auto of = search_one(variables, cutoff, last, meter, tried, live, best);
+    if (of != Elimination::Outcome::kSolved) outcome = of;
+    if (best == kInfinity) return {outcome, {}};
+    least += best - constant_;
+  }
+  if (outcome == Elimination::Outcome::kSolved && !(least < cutoff)) {
+    outcome = Elimination::Outcome::kNoAnswer;
+  }
+  Elimination out{outcome, std::vector<int>(live.size())};
+  for (std::size_t v = 0; v < live.size(); ++v) out.chosen[v] = order_->live[v][live[v]];
+  return out;
+}
+
+// Of some variables that only tables of their own have in their scopes. `best` becomes what the
+// best choice of them costs beside the bound of all others, and `live` is that choice; if there is
+// none, it stays infinite.
+Elimination::Outcome MiniBuckets::search_one(const std::vector<int>& variables, double cutoff,
+                                             std::int64_t last, Meter& meter, std::int64_t& tried,
+                                             std::vector<std::size_t>& live, double& best) const {
+  std::vector<std::size_t> now = live;
+  std::vector<std::vector<Choice>> open(variables.size());  // by depth: what is left to try
+  choices(variables[0], constant_, now, open[0]);
+  for (std::size_t levels = 1; levels > 0;) {
+    const std::size_t depth = levels - 1;
     if (open[depth].empty() || !(open[depth].back().bound < cutoff)) {
-      if (depth-- == 0) break;
+      --levels;
       continue;
     }
     const Choice choice = open[depth].back();
     open[depth].pop_back();
-    live[at(variable(depth))] = choice.live;
-    if (depth + 1 < open.size()) {
-      ++depth;
-      choices(variable(depth), choice.bound, live, open[depth]);
-      tried += static_cast<std::int64_t>(open[depth].size());
-      const bool stopped = meter.stop_after(8 * open[depth].size());
-      if (!stopped && tried <= last) continue;
-      out.outcome = stopped ? Elimination::Outcome::kStopped : Elimination::Outcome::kTooLarge;
-      break;
+    now[at(variables[depth])] = choice.live;
+    if (levels == variables.size()) {
+      cutoff = best = choice.bound;
+      live = now;
+      continue;
     }
-    cutoff = choice.bound;
-    out.outcome = Elimination::Outcome::kSolved;
-    out.chosen.resize(live.size());
-    for (std::size_t v = 0; v < live.size(); ++v) out.chosen[v] = order_->live[v][live[v]];
+    choices(variables[levels], choice.bound, now, open[levels]);
+    tried += static_cast<std::int64_t>(open[levels].size());
+    if (meter.stop_after(8 * open[levels].size())) return Elimination::Outcome::kStopped;
+    if (tried > last) return Elimination::Outcome::kTooLarge;
+    ++levels;
   }
-  return out;
+  return best < kInfinity ? Elimination::Outcome::kSolved : Elimination::Outcome::kNoAnswer;
 }
 
 }  // namespace shardprop::graph

@@ -9,6 +9,7 @@ namespace shardprop::graph {
 namespace {
 
 constexpr double kMostInAll = 1 << 24;  // 128 MB
+constexpr double kMostCounted = 1e30;   // 100 variables of two labels
 
 std::vector<int> united(const std::vector<int>& a, const std::vector<int>& b, int without) {
   std::vector<int> both;
@@ -40,25 +41,37 @@ void match(std::vector<std::vector<double>>& parts, std::size_t labels) {
 
 }  // namespace
 
-MiniBuckets::MiniBuckets(const Slacks& slacks, const EliminationOrder& order, double most_entries,
+EliminationOrder order_for_buckets(const Model& model, const std::vector<double>& prices) {
+  EliminationOrder order = elimination_order(model, prices, kMostCounted);
+  std::vector<bool> has_step(order.live.size(), false);
+  for (const EliminationStep& step : order.steps) has_step[at(step.variable)] = true;
+  for (int v = 0; v < model.variables(); ++v) {
+    if (!has_step[at(v)] && order.live[at(v)].size() > 1) order.steps.push_back({v, {}});
+  }
+  return order;
+}
+
+MiniBuckets::MiniBuckets(Slacks slacks, const EliminationOrder& order, double most_entries,
                          Meter& meter)
     : order_(&order),
       position_(order.live.size(), 0),
-      own_(slacks.own),
+      own_(std::move(slacks.own)),
       buckets_(order.live.size()),
       constant_(slacks.constant) {
   for (std::size_t s = 0; s < order.steps.size(); ++s) position_[at(order.steps[s].variable)] = s;
-  for (const Slacks::Pair& pair : slacks.pairs) put({pair.u, pair.v}, pair.prices);
-  const double most_in_all = kMostInAll + entries_;
+  for (Slacks::Pair& pair : slacks.pairs) put({pair.u, pair.v}, std::move(pair.prices));
   for (const EliminationStep& step : order.steps) {
     const int v = step.variable;
     const std::vector<Part> parts = parts_of(v, most_entries);
+    double entries = 0;
+    for (const Part& part : parts) entries += part.entries;
+    if (entries_ + entries > kMostInAll) return;
     std::vector<std::vector<double>> joint;
     for (const Part& part : parts) joint.push_back(joined(v, part, joint.empty(), meter));
-    if (meter.stopped()) return;
+    // What follows looks at each entry three times.
+    if (meter.stop_after(3 * static_cast<std::size_t>(entries))) return;
     match(joint, order.live[at(v)].size());
     for (std::size_t k = 0; k < parts.size(); ++k) send(v, parts[k], joint[k]);
-    if (entries_ > most_in_all) return;
   }
   is_made_ = true;
 }
@@ -125,10 +138,11 @@ std::vector<double> MiniBuckets::joined(int v, const Part& part, bool with_own,
 }
 
 void MiniBuckets::send(int v, const Part& part, const std::vector<double>& joint) {
-  const auto labels = static_cast<std::ptrdiff_t>(order_->live[at(v)].size());
+  const std::size_t labels = order_->live[at(v)].size();
   std::vector<double> prices;
-  prices.reserve(joint.size() / at(static_cast<int>(labels)));
-  for (auto row = joint.begin(); row != joint.end(); row += labels) {
+  prices.reserve(joint.size() / labels);
+  for (std::size_t first = 0; first < joint.size(); first += labels) {
+    const double* row = joint.data() + first;
     prices.push_back(*std::min_element(row, row + labels));
   }
   Bucket& bucket = buckets_[at(v)];

@@ -14,12 +14,16 @@
 
 namespace shardprop::graph {
 
+// An order of all variables with a choice. Where its tables become too large to count, those that
+// are left follow in any order.
+[[nodiscard]] EliminationOrder order_for_buckets(const Model& model,
+                                                 const std::vector<double>& prices);
+
 class MiniBuckets {
  public:
   // Of the variables of `order`, which must outlive this. A table has at most `most_entries` if
   // the slacks allow it.
-  MiniBuckets(const Slacks& slacks, const EliminationOrder& order, double most_entries,
-              Meter& meter);
+  MiniBuckets(Slacks slacks, const EliminationOrder& order, double most_entries, Meter& meter);
 
   // False: it was interrupted, or all tables together would take too much; ask nothing else then.
   [[nodiscard]] bool is_made() const { return is_made_; }
@@ -27,8 +31,9 @@ class MiniBuckets {
   [[nodiscard]] double bound() const { return constant_; }
 
   // The answer of least cost below `cutoff`, sought depth first, the variable eliminated last
-  // first. kTooLarge: more than `most_tried` labels were tried. Then, and where it was interrupted,
-  // the best so far is returned, if there is one. Adds to `tried`.
+  // first; variables that no table ties together apart. kTooLarge: more than `most_tried` labels
+  // were tried. Whatever the outcome, the best answer that was met is returned, if there is one.
+  // Adds to `tried`.
   [[nodiscard]] Elimination search(double cutoff, std::int64_t most_tried, Meter& meter,
                                    std::int64_t& tried) const;
 
@@ -57,6 +62,11 @@ class MiniBuckets {
                                            Meter& meter) const;
   void send(int v, const Part& part, const std::vector<double>& joint);
   void put(std::vector<int> scope, std::vector<double> prices);
+  [[nodiscard]] std::vector<std::vector<int>> components() const;
+  [[nodiscard]] Elimination::Outcome search_one(const std::vector<int>& variables, double cutoff,
+                                                std::int64_t last, Meter& meter,
+                                                std::int64_t& tried, std::vector<std::size_t>& live,
+                                                double& best) const;
   void choices(int v, double bound, const std::vector<std::size_t>& live,
                std::vector<Choice>& out) const;
 

@@ -7,7 +7,7 @@
 namespace shardprop::graph {
 namespace {
 
-constexpr std::size_t kFirst = 4;  // variables; then half as many more at a time
+constexpr std::size_t kFirst = 2;  // variables; then a quarter more at a time
 constexpr std::size_t kMostChanged = 8;
 
 }  // namespace

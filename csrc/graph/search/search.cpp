@@ -82,6 +82,12 @@ bool Search::pass(Node& node) {
   return true;
 }
 
+// Of all answers that beat the cutoff.
+void Search::raise(Node& root, Bound bound) {
+  root.bound = std::max(root.bound, bound);
+  bound_ = std::max(bound_, std::min(root.bound, cutoff()));
+}
+
 // Passes until the bound has not moved by a thousandth of the gap for `patience` passes.
 void Search::tighten(Node& node, int patience) {
   int idle = 0;

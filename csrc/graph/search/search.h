@@ -55,12 +55,14 @@ class Search {
   void tighten(Node& node, int patience);
   void tune_multipliers(Node& node, int evaluations, int patience);
   void tune_one(Node& node, std::size_t side, int evaluations, int patience);
+  [[nodiscard]] double first_step(const Node& node) const;
+  [[nodiscard]] double next_cutoff(const Node& node, double step, int round) const;
+  void raise(Node& root, Bound bound);
   bool deepen(Node& node);
   bool list_states(const Node& node);
   bool eliminate_within(Node& node, double most_entries, double most_work);
   [[nodiscard]] Bound narrow_gap(Node& root);
-  void improve(const Node& node, Neighbourhoods& neighbourhoods, double most_entries,
-               double most_work);
+  void improve(const Node& node, Neighbourhoods& neighbourhoods, double most_entries, double work);
   [[nodiscard]] bool search_below(Node& node, double most_entries, std::int64_t most_tried);
   [[nodiscard]] Bound explore(Node& node, int depth);
   [[nodiscard]] int branch_variable(const Node& node) const;
