@@ -2,6 +2,7 @@
 // variable's bucket say what its label costs, and what those eliminated before it then add at
 // least; the messages of the bucket have bounded both so far.
 #include <algorithm>
+#include <ranges>
 
 #include "graph/index.h"
 #include "graph/search/mini_buckets.h"
@@ -49,8 +50,8 @@ std::vector<std::vector<int>> MiniBuckets::components() const {
     for (const int v : table.shape.scope) parent[at(root(v))] = root(table.shape.scope[0]);
   }
   std::vector<std::vector<int>> of(parent.size());
-  for (auto step = order_->steps.rbegin(); step != order_->steps.rend(); ++step) {
-    of[at(root(step->variable))].push_back(step->variable);
+  for (const EliminationStep& step : std::ranges::reverse_view(order_->steps)) {
+    of[at(root(step.variable))].push_back(step.variable);
   }
   of.erase(std::remove_if(of.begin(), of.end(), [](const auto& some) { return some.empty(); }),
            of.end());

@@ -11,8 +11,8 @@ namespace shardprop::graph {
 namespace {
 
 constexpr double kFirstEntries = 1 << 12, kMostEntries = 1 << 22, kMoreEntries = 8;
-constexpr double kMostWork = 1 << 28;                     // of exact elimination
-constexpr std::size_t kMostPairs = std::size_t{1} << 23;  // of labels, over all links: 64 MB
+constexpr double kMostWork = 1 << 28;                          // of exact elimination
+constexpr std::size_t kMostLabelPairs = std::size_t{1} << 23;  // of labels, over all links: 64 MB
 // By entry of a table: prices that are looked at for better answers, then labels that are tried for
 // a better bound.
 constexpr double kEffort = 64;
@@ -71,7 +71,7 @@ void Search::improve(const Node& node, Neighbourhoods& neighbourhoods, double mo
 // best answer is then never looked at. False: tables of this size take too much.
 bool Search::search_below(Node& node, double most_entries, std::int64_t most_tried) {
   const EliminationOrder order = order_for_buckets(model_, node.passing.prices);
-  if (pairs_of_labels(model_, order.live) > kMostPairs) return false;
+  if (pairs_of_labels(model_, order.live) > kMostLabelPairs) return false;
   Meter meter(interrupt_);
   const MiniBuckets buckets(slacks(model_, node.passing, order.live), order, most_entries, meter);
   if (meter.stopped()) return true;
