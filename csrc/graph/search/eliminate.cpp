@@ -87,10 +87,7 @@ Elimination eliminate(const Model& model, const EliminationOrder& order,
   std::vector<std::size_t> index(n, 0);
   for (std::size_t s = order.steps.size(); s-- > 0;) {
     const auto& [v, scope] = order.steps[s];
-    const Shape shape(scope, order);
-    std::size_t entry = 0;
-    for (std::size_t i = 0; i < scope.size(); ++i) entry += shape.strides[i] * index[at(scope[i])];
-    index[at(v)] = at(best[s][entry]);
+    index[at(v)] = at(best[s][Shape(scope, order).entry(index)]);
   }
   Elimination out{Elimination::Outcome::kSolved, std::vector<int>(n)};
   for (std::size_t v = 0; v < n; ++v) out.chosen[v] = order.live[v][index[v]];

@@ -19,6 +19,12 @@ std::size_t Shape::stride(int v) const {
   return 0;
 }
 
+std::size_t Shape::entry(const std::vector<std::size_t>& live) const {
+  std::size_t entry = 0;
+  for (std::size_t i = 0; i < scope.size(); ++i) entry += strides[i] * live[at(scope[i])];
+  return entry;
+}
+
 Odometer::Odometer(const std::vector<int>& scope, const EliminationOrder& order,
                    const std::vector<const Shape*>& shapes)
     : digits_(scope.size(), 0), strides_(scope.size()), offsets_(shapes.size(), 0) {

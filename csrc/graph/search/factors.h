@@ -15,6 +15,8 @@ struct Shape {
   Shape(std::vector<int> scope_in, const EliminationOrder& order);
   // Of variable v; 0 if it is not in the scope.
   [[nodiscard]] std::size_t stride(int v) const;
+  // `live`: the live index of each variable.
+  [[nodiscard]] std::size_t entry(const std::vector<std::size_t>& live) const;
 };
 
 // Counts through all assignments of a scope and keeps, for each shape, the offset of its entry.

@@ -12,25 +12,17 @@ namespace shardprop::graph {
 // The labels of v, the dearest first. `live`: the choices of the variables after it in the order.
 void MiniBuckets::choices(int v, double bound, const std::vector<std::size_t>& live,
                           std::vector<Choice>& out) const {
-  // Where an assignment lies in a table, as if that of v were 0.
-  const auto entry_of = [&](const Shape& shape) {
-    std::size_t entry = 0;
-    for (std::size_t i = 0; i < shape.scope.size(); ++i) {
-      if (shape.scope[i] != v) entry += shape.strides[i] * live[at(shape.scope[i])];
-    }
-    return entry;
-  };
   const Bucket& bucket = buckets_[at(v)];
   bound -= bucket.constant;
   for (const std::size_t message : bucket.messages) {
-    bound -= tables_[message].prices[entry_of(tables_[message].shape)];
+    bound -= tables_[message].prices[tables_[message].shape.entry(live)];
   }
   out.clear();
   for (const double own : own_[at(v)]) out.push_back({bound + own, out.size()});
   for (const std::size_t table : bucket.tables) {
     const Shape& shape = tables_[table].shape;
-    const double* prices = tables_[table].prices.data() + entry_of(shape);
     const std::size_t stride = shape.stride(v);
+    const double* prices = tables_[table].prices.data() + shape.entry(live) - stride * live[at(v)];
     for (Choice& choice : out) choice.bound += prices[stride * choice.live];
   }
   std::sort(out.begin(), out.end(), [](const Choice& a, const Choice& b) {

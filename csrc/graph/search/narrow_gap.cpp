@@ -28,9 +28,10 @@ Search::Bound Search::narrow_gap(Node& root) {
   double entries = std::min(kFirstEntries, most), effort = kEffort;
   while (!stopped() && !closed(root)) {
     if (eliminate_within(root, options_.most_entries, kMostWork)) break;
-    improve(root, neighbourhoods, entries, effort * entries);
+    const double work = effort * entries;
+    improve(root, neighbourhoods, entries, work);
     if (stop_ || closed(root)) break;
-    if (search_below(root, entries, static_cast<std::int64_t>(effort * entries))) {
+    if (search_below(root, entries, static_cast<std::int64_t>(work))) {
       if (entries >= most) effort *= 2;
     } else {
       if (entries <= 1) break;

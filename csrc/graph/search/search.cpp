@@ -82,7 +82,7 @@ bool Search::pass(Node& node) {
   return true;
 }
 
-// Of all answers that beat the cutoff.
+// The bound of the root, and with it that of all answers that beat the cutoff.
 void Search::raise(Node& root, Bound bound) {
   root.bound = std::max(root.bound, bound);
   bound_ = std::max(bound_, std::min(root.bound, cutoff()));
@@ -209,11 +209,11 @@ void Search::run() {
   set_multipliers(model_, multipliers_, root.passing);
   tighten(root, options_.patience);
   grace_ = 0;
-  bound_ = std::max(bound_, root.bound);
+  raise(root, root.bound);
   if (!closed(root) && !stop_ && options_.patience > 0) {
     tune_multipliers(root, kRootEvaluations, 3);
   }
-  bound_ = std::max(bound_, root.bound);
+  raise(root, root.bound);
   multipliers_ = root.multipliers;
   const std::int64_t passes = iterations;
   for (int i = 0; i < kRecombinations && !model_.sides.empty() && !closed(root) && !stop_; ++i) {
@@ -221,10 +221,10 @@ void Search::run() {
     recombine(root, passes);
     if (!(best_ < before)) break;
     tighten(root, options_.patience);
-    bound_ = std::max(bound_, root.bound);
+    raise(root, root.bound);
   }
   if (stop_ && !closed(root)) return;
-  bound_ = std::max(bound_, model_.sides.empty() ? narrow_gap(root) : explore(root, 0));
+  raise(root, model_.sides.empty() ? narrow_gap(root) : explore(root, 0));
 }
 
 }  // namespace shardprop::graph

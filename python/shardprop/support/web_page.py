@@ -8,7 +8,7 @@ import html
 from importlib import resources
 from string import Template
 
-__all__ = ["web_page"]
+__all__ = ["asset", "web_page"]
 
 
 def web_page(title: str, body: str, script: str = "") -> str:
@@ -22,7 +22,7 @@ def web_page(title: str, body: str, script: str = "") -> str:
         body: As HTML.
         script: JavaScript that runs when the rest is there.
     """
-    style = _asset("web_page.css")
+    style = asset(__package__, "web_page.css")
     policy = [
         "default-src 'none'",
         f"style-src '{_digest(style)}'",
@@ -36,11 +36,12 @@ def web_page(title: str, body: str, script: str = "") -> str:
         "style": style,
         "body": f"{body}\n<script>{script}</script>" if script else body,
     }
-    return Template(_asset("web_page.html")).substitute(parts)
+    return Template(asset(__package__, "web_page.html")).substitute(parts)
 
 
-def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+def asset(package: str, name: str) -> str:
+    """The text of a file in the folder ``assets`` of a package."""
+    return resources.files(package).joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

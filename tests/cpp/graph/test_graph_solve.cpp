@@ -78,6 +78,11 @@ TEST(graph_solve_searches_where_tables_are_too_wide) {
   for (const int patience : {0, 1, 12}) {
     options.patience = patience;
     CHECK_EQ(tally(30000, 500, kDense, options).wrong, 0);
+    Options bare = options;
+    bare.most_points = 0;
+    const Tally with = tally(32000, 1500, kDenseRows, bare);
+    CHECK_EQ(with.wrong, 0);
+    CHECK(patience > 0 || with.branched > 100);
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
       const Problem problem = frustrated_graph(seed, 9, 3);
       const Answer answer = solve(problem, options);
@@ -126,6 +131,24 @@ TEST(graph_solve_needs_no_wide_tables) {
         CHECK_EQ(narrow.objective, wide.objective);
       }
     }
+  }
+}
+
+TEST(graph_solve_ends_where_prices_are_as_small_as_numbers_are) {
+  // The first step of a cutoff is less than what tells two of them apart.
+  Options options;
+  options.most_entries = 4;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Problem large = frustrated_graph(seed, 9, 3);
+    auto unaries = large.unaries;
+    auto tables = large.tables;
+    const auto shrink = [](std::vector<double>& prices) {
+      for (double& price : prices) price = price < 500 ? 0 : 5e-324;
+    };
+    for (auto& unary : unaries) shrink(unary);
+    for (Table& table : tables) shrink(table.prices);
+    const Answer answer = solve(Problem(unaries, tables, large.edges, {}, {}, {}), options);
+    CHECK(answer.proved);
   }
 }
 

@@ -86,6 +86,47 @@ TEST(graph_mini_buckets_lead_to_the_best_answer_below_a_cutoff) {
   }
 }
 
+TEST(graph_mini_buckets_take_components_apart) {
+  const auto tried_of = [](const Problem& problem) {
+    const auto model = model_of(problem);
+    const MessagePassing passing(*model);
+    const auto order = order_for_buckets(*model, passing.prices);
+    Meter meter(kNever);
+    const MiniBuckets buckets(slacks(*model, passing, order.live), order, 16, meter);
+    std::int64_t tried = 0;
+    const auto found = buckets.search(kInfinity, 100'000'000, meter, tried);
+    CHECK(found.outcome == Elimination::Outcome::kSolved);
+    return tried;
+  };
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const Problem one = frustrated_graph(seed, 8, 3);
+    const std::int64_t alone = tried_of(one);
+    auto unaries = one.unaries;
+    auto edges = one.edges;
+    const int nodes = one.nodes();
+    for (int copy = 1; copy < 3; ++copy) {
+      unaries.insert(unaries.end(), one.unaries.begin(), one.unaries.end());
+      for (Edge edge : one.edges) {
+        edge.u += copy * nodes;
+        edge.v += copy * nodes;
+        edges.push_back(edge);
+      }
+    }
+    CHECK_EQ(tried_of(Problem(unaries, one.tables, edges, {}, {}, {})), 3 * alone);
+  }
+}
+
+TEST(graph_mini_buckets_have_an_order_however_wide_the_model_is) {
+  // 150 nodes of two labels, all linked: no number counts the entries of a table of all.
+  const auto model = model_of(frustrated_graph(1, 150, 2));
+  const MessagePassing passing(*model);
+  const auto order = order_for_buckets(*model, passing.prices);
+  CHECK_EQ(order.steps.size(), static_cast<std::size_t>(model->variables()));
+  Meter meter(kNever);
+  CHECK(MiniBuckets(slacks(*model, passing, order.live), order, 256, meter).is_made());
+  CHECK(!MiniBuckets(slacks(*model, passing, order.live), order, 1 << 24, meter).is_made());
+}
+
 TEST(graph_mini_buckets_that_are_interrupted_are_not_made) {
   const Interrupt always = [] { return true; };
   const int labels = 1 << 6;

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import html
 import json
-from importlib import resources
 from string import Template
 from typing import Any
 
 from ...errors import ShardpropError
-from ...support.web_page import web_page
+from ...support.web_page import asset, web_page
 from ..tracing.json_form import SCHEMA
 from .names import Places
 from .plan_cards import plan_cards
@@ -46,12 +45,8 @@ def page(trace: dict[str, Any], *, title: str = "shardprop trace") -> str:
         "plans": plans or '<p class="empty">Nothing was redistributed.</p>',
         "data": _embedded(data),
     }
-    body = Template(_asset("report.html")).substitute(parts)
-    return web_page(title, body, "\n".join(map(_asset, _SCRIPTS)))
-
-
-def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+    body = Template(asset(__package__, "report.html")).substitute(parts)
+    return web_page(title, body, "\n".join(asset(__package__, name) for name in _SCRIPTS))
 
 
 def _embedded(data: dict[str, Any]) -> str:

@@ -26,8 +26,8 @@ from .candidates import CandidatesOf
 from .labelled import Labelled
 from .memory import Optimizer, PlanMemory
 from .memory_bound import MemoryBound, solve_within
+from .missing_rules import register_missing_rules
 from .model_plan import ModelPlan
-from .own_rules import register_own_rules
 from .plan_file import PlanFile
 from .plan_loading import solution_of
 from .program import Program
@@ -185,7 +185,7 @@ def capture(
     kind = device or _traceable(mesh.device_type)
     program = read(trace(model, example_inputs, example_kwargs or {}, kind, backward))
     passed("trace")
-    register_own_rules(node.op for node in program.nodes)
+    register_missing_rules(node.op for node in program.nodes)
     finder = CandidatesOf(program, mesh, compute, strided, rules)
     labelled = Labelled(program, finder.all(), finder.layouts, mesh)
     passed("strategies")

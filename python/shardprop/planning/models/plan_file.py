@@ -18,6 +18,7 @@ from ..._torch import Placement, TensorMeta, are_plain, is_strided
 from ...errors import ShardpropError
 from ...model.placements import Placements
 from ...support.console import COLUMNS, counted, table, table_lines
+from ...support.files import write_text
 from ..graph.problem import Problem
 from .program import Node, Program, Ref, fill
 
@@ -151,11 +152,7 @@ class PlanFile:
             ShardpropError: it cannot be written.
         """
         values = {"format": "shardprop plan", "version": 1, **asdict(self)}
-        try:
-            Path(path).write_text(json.dumps(values, allow_nan=False) + "\n", encoding="utf-8")
-        except (OSError, ValueError) as error:  # a path of characters that no path has; NaN
-            got = getattr(error, "strerror", None) or error
-            raise ShardpropError(f"{path}: Expected a file to write to, got: {got}.") from None
+        write_text(path, json.dumps(values, allow_nan=False) + "\n")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> PlanFile:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._torch import Placement, has_strided
-from ...errors import ShardpropError
 from ...support.console import COLUMNS, table, table_lines
+from ...support.files import write_text
 from .moves import Volume, volume
 from .report_page import report_page
 
@@ -117,11 +116,7 @@ class PlanReport:
         Raises:
             ShardpropError: it cannot be written.
         """
-        try:
-            Path(path).write_text(self.to_html(title=title), encoding="utf-8")
-        except (OSError, ValueError) as error:  # a path of characters that no path has
-            got = getattr(error, "strerror", None) or error
-            raise ShardpropError(f"{path}: Expected a file to write to, got: {got}.") from None
+        write_text(path, self.to_html(title=title))
 
     @property
     def total(self) -> ModuleCosts:

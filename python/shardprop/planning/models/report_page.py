@@ -45,7 +45,8 @@ def _figures(report: PlanReport) -> Iterable[str]:
     for name, costs in report.baselines.items():
         if costs is not None:
             us = sum(costs.values())
-            yield _figure(f"{us:,.0f} us", name, f"{us / report.cost_us:.2f} times as long")
+            longer = f"{us / report.cost_us:.2f} times as long" if report.cost_us else ""
+            yield _figure(f"{us:,.0f} us", name, longer)
 
 
 def _figure(value: str, name: str, note: str) -> str:
@@ -61,11 +62,11 @@ def _share(part: float, whole: float) -> str:
 
 def _modules(report: PlanReport) -> str:
     most = max((costs.us for costs in report.modules.values()), default=0.0)
-    beside = [name for name, costs in report.baselines.items() if costs is not None]
-    heads = ["us", "ops", "moving", "collectives", "MB sent", *(f"{name}, us" for name in beside)]
+    beside = [f"{name}, us" for name in report.baselines]
+    heads = ["module", "us", "ops", "moving", "collectives", "MB sent", *beside]
 
     def cells(costs: ModuleCosts, path: str | None) -> list[str]:
-        others = (report.beside(name, path) for name in beside)
+        others = (report.beside(name, path) for name in report.baselines)
         return [
             f"{costs.us:,.0f}{'' if path is None else _bar(costs, most)}",
             f"{costs.compute_us:,.0f}",
@@ -81,7 +82,7 @@ def _modules(report: PlanReport) -> str:
         '<span><i class="moving"></i>redistributions</span></p>'
     )
     caption = "Microseconds on one rank, forward and backward, of the modules that ops belong to."
-    table = _table(caption, ["module", *heads], rows, ("in all", cells(report.total, None)))
+    table = _table(caption, heads, rows, ("in all", cells(report.total, None)))
     return legend + table
 
 
