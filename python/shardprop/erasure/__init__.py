@@ -10,14 +10,17 @@ from __future__ import annotations
 from .absent import beside_a_loss
 from .erased import Erased, erase
 from .footprint import Footprint, footprint_of
-from .passes import PASSES, ROUNDING_PASSES
+from .passes import NO_TIME, PASSES, ROUNDING_PASSES, Duration, Durations
 from .pieces import LocalGraphs, Piece
 from .torch_backend import Backend, backend
 
 __all__ = [
+    "NO_TIME",
     "PASSES",
     "ROUNDING_PASSES",
     "Backend",
+    "Duration",
+    "Durations",
     "Erased",
     "Footprint",
     "LocalGraphs",

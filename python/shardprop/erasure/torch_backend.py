@@ -27,7 +27,7 @@ from .absent import beside_a_loss, without_tangents
 from .contributions import sums_left_to_autograd
 from .generated import Run, generated
 from .incoming import Incoming
-from .passes import FEWER_COLLECTIVES, PASSES, ROUNDING_PASSES, cleaned
+from .passes import FEWER_COLLECTIVES, PASSES, ROUNDING_PASSES, Durations, cleaned
 from .pieces import LocalGraphs, Piece, first_line, piece_of
 from .program import Program
 from .runtime import differentiable, forward_alone
@@ -48,6 +48,7 @@ class Backend:
             they are written as Python.
         recompute: May a backward make cheap calls of the forward again, to keep less?
         keep_graphs: Leave the graphs in the pieces, to be looked at?
+        durations: What calls of local graphs take, if that is known.
 
     Raises:
         ShardpropError: an unknown pass, or torch.compile knows no backend of this name.
@@ -64,6 +65,7 @@ class Backend:
         *,
         recompute: bool = False,
         keep_graphs: bool = False,
+        durations: Durations | None = None,
     ) -> None:
         known = (*PASSES, *ROUNDING_PASSES)
         unknown = [name for name in passes if name not in known]
@@ -77,6 +79,7 @@ class Backend:
         self._passes = passes
         self._recompute = recompute
         self._keeps_graphs = keep_graphs
+        self._durations = durations
 
     def __call__(self, graph: fx.GraphModule, example: Sequence[Any]) -> _Run:
         """What runs in the place of a graph; called, it raises `NotErased` before anything has run
@@ -185,7 +188,7 @@ class Backend:
         differ = any(border is not None and border.spec is None for border in joint.operands)
         passes = [name for name in self._passes if not (differ and name in FEWER_COLLECTIVES)]
         with fake_mode_of(module.graph):
-            cleaned(module.graph, passes)
+            cleaned(module.graph, passes, self._durations)
         return module
 
 

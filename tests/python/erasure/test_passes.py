@@ -101,42 +101,6 @@ def test_copies_that_nobody_tells_go() -> None:
     assert "clone.default" in left
 
 
-def test_collectives_go_early_and_waits_late() -> None:
-    graph = fx.Graph()
-    x, y = graph.placeholder("x"), graph.placeholder("y")
-    first = graph.call_function(aten.sin.default, (x,))
-    second = graph.call_function(aten.cos.default, (y,))
-    gathered = graph.call_function(collective.all_gather_into_tensor.default, (first, 2, "0"))
-    waited = graph.call_function(collective.wait_tensor.default, (gathered,))
-    third = graph.call_function(aten.add.Tensor, (second, 1))
-    joined = graph.call_function(aten.sum.default, (waited,))
-    graph.output([third, joined])
-    cleaned(graph, ["order"])
-    assert [node.name for node in graph.nodes if node.op == "call_function"] == [
-        "sin_default",
-        "all_gather_into_tensor_default",
-        "cos_default",
-        "add_tensor",
-        "wait_tensor_default",
-        "sum_default",
-    ]
-
-
-def test_collectives_stay_in_their_order() -> None:
-    graph = fx.Graph()
-    x = graph.placeholder("x")
-    late = graph.call_function(aten.sin.default, (graph.call_function(aten.cos.default, (x,)),))
-    reduce = collective.all_reduce.default
-    first = graph.call_function(reduce, (late, "sum", "0"))
-    second = graph.call_function(reduce, (x, "sum", "0"))
-    graph.output(
-        [graph.call_function(collective.wait_tensor.default, (n,)) for n in (first, second)]
-    )
-    cleaned(graph, ["order"])
-    begun = [node for node in graph.nodes if node.target is reduce]
-    assert begun == [first, second]
-
-
 def bucketed(function: Callable[..., Any], *operands: torch.Tensor) -> list[tuple[str, int]]:
     """The collectives that are left, and how many elements they take."""
     module = clean(traced(function, *operands), "buckets")

@@ -16,9 +16,10 @@ from torch.distributed.tensor.debug import CommDebugMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from shardprop import ShardpropError, graph
+from shardprop.erasure import PASSES
 
 from ..narrow import sharded
-from ..planning.models.models import Habits, Normed, Transformer
+from ..planning.models.models import Habits, Mlp, Normed, Transformer
 from .pool import Pool
 from .world import mesh_of
 
@@ -254,6 +255,27 @@ def compile_another_plan_on_one_rank() -> str:
 def test_ranks_with_different_plans_are_refused_on_all(gloo: Pool) -> None:
     for message in gloo.run(compile_another_plan_on_one_rank, ask):  # type: ignore[arg-type]
         assert message.startswith("Expected the same plan on every rank, got different ones")
+
+
+def compile_with_other_passes_on_one_rank() -> str:
+    model, x = Mlp(1024, 4096), torch.ones(512, 1024)
+    found = graph.capture(
+        *(model, (x,), mesh_of((4,), ("dp",))),
+        topology="h100-nvlink",
+        parameters={"*": [Replicate()]},
+        inputs=[[Shard(0)]],
+    )
+    try:
+        found.solve().compile(model, passes=() if dist.get_rank() == 1 else PASSES)
+    except ShardpropError as error:
+        assert not any(isinstance(each, DTensor) for each in model.parameters())
+        return str(error)
+    return ""
+
+
+def test_ranks_that_would_meet_in_another_order_are_refused_on_all(gloo: Pool) -> None:
+    for message in gloo.run(compile_with_other_passes_on_one_rank, ask):  # type: ignore[arg-type]
+        assert message.startswith("Expected the same collectives in the same order")
 
 
 def ask(program: Callable[[], str]) -> str:

@@ -13,11 +13,19 @@ from .buckets import small_collectives_at_once
 from .equal_calls import equal_calls_once, equal_collectives_once
 from .needless_copies import without_needless_copies
 from .needless_views import without_needless_views
-from .order import collectives_early_waits_late
+from .order import NO_TIME, Duration, Durations, collectives_early_waits_late
 from .pending_sums import pending_sums_at_once
 from .pieces import pieces_moved_at_once
 
-__all__ = ["FEWER_COLLECTIVES", "PASSES", "ROUNDING_PASSES", "cleaned"]
+__all__ = [
+    "FEWER_COLLECTIVES",
+    "NO_TIME",
+    "PASSES",
+    "ROUNDING_PASSES",
+    "Duration",
+    "Durations",
+    "cleaned",
+]
 
 _Pass = Callable[[fx.Graph], None]
 
@@ -30,19 +38,27 @@ _ALL: Mapping[str, _Pass] = {
     "copies": without_needless_copies,
     "sums": pending_sums_at_once,
     "buckets": small_collectives_at_once,
-    "order": collectives_early_waits_late,
 }
+_LAST = "order"
 # These add in another order, or have ranks do so, and so may round otherwise.
 ROUNDING_PASSES = ("sums", "buckets")
 # After these a rank begins fewer collectives than DTensor.
 FEWER_COLLECTIVES = ("collectives", "sums", "buckets")
-PASSES = tuple(name for name in _ALL if name not in ROUNDING_PASSES)
+PASSES = (*(name for name in _ALL if name not in ROUNDING_PASSES), _LAST)
 
 
-def cleaned(graph: fx.Graph, passes: Sequence[str]) -> None:
-    """Run these passes over a graph, in their own order."""
+def cleaned(graph: fx.Graph, passes: Sequence[str], durations: Durations | None = None) -> None:
+    """Run these passes over a graph, in their own order.
+
+    Args:
+        graph: Changed in place.
+        passes: Their names.
+        durations: What calls take, if that is known; the same on every rank.
+    """
     for name, run in _ALL.items():
         if name in passes:
             run(graph)
             graph.eliminate_dead_code()
+    if _LAST in passes:
+        collectives_early_waits_late(graph, durations)
     graph.lint()

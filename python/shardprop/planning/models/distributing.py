@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 import torch
 from torch import nn
@@ -10,12 +11,14 @@ from torch.distributed.tensor import distribute_tensor
 
 from ... import _torch
 from ..._torch import DeviceMesh, DTensor, DTensorSpec, Partial, make_spec
+from ...erasure import LocalGraphs
 from ...errors import ShardpropError
 from .chosen import Chosen, only
+from .lowering import part_of
 from .moves import in_memory_like
 from .program import Program, Ref
 
-__all__ = ["check_is_of", "check_is_same_everywhere", "distribute"]
+__all__ = ["check_is_of", "check_is_same_everywhere", "check_meet_everywhere", "distribute"]
 
 
 def distribute(model: nn.Module, program: Program, chosen: Chosen, mesh: DeviceMesh) -> None:
@@ -84,23 +87,50 @@ def check_is_same_everywhere(program: Program, chosen: Chosen, mesh: DeviceMesh)
     """
     if mesh.get_coordinate() is None:
         raise ShardpropError(f"Expected a rank of the mesh of the plan, {mesh}, got another one.")
-    if not _torch.has_groups(mesh):
-        return
-    digest = hashlib.sha256()
-    for node in program.nodes:
-        layouts = *chosen.given(node.index), *chosen.wanted(node.index)
-        digest.update(f"{node.name} {layouts}".encode())
-    number = int.from_bytes(digest.digest()[:7], "big")
-    with _torch.no_modes():
-        both = torch.tensor([number, -number], device="cpu")
-        largest = DTensor.from_local(both, mesh, [Partial("max")] * mesh.ndim, run_check=False)
-        most, least = largest.full_tensor().tolist()
-    if most != -least:
+    layouts = (
+        f"{node.name} {(*chosen.given(node.index), *chosen.wanted(node.index))}"
+        for node in program.nodes
+    )
+    if not _is_same_everywhere(layouts, mesh):
         raise ShardpropError(
             "Expected the same plan on every rank, got different ones: solves that are ended by "
             "their time limit may end otherwise on each rank. Save the plan of one, and load it on "
             "the others."
         )
+
+
+def check_meet_everywhere(graphs: LocalGraphs, mesh: DeviceMesh) -> None:
+    """Do all ranks of the mesh begin the same collectives in the same order? They all have to ask.
+
+    Raises:
+        ShardpropError: they do not, on every rank.
+    """
+    begun = (
+        f"{call.target} {part_of(call)}"
+        for each in (graphs.forward, graphs.backward)
+        for call in ([] if each is None else each.nodes)
+        if _torch.begins_collective(call.target)
+    )
+    if not _is_same_everywhere(begun, mesh):
+        raise ShardpropError(
+            "Expected the same collectives in the same order on every rank, got other ones: this "
+            "is a fault of shardprop; passes=() keeps to the order of the program."
+        )
+
+
+def _is_same_everywhere(lines: Iterable[str], mesh: DeviceMesh) -> bool:
+    """Are these the same on all ranks? Without process groups: yes."""
+    if not _torch.has_groups(mesh):
+        return True
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(f"{line}\n".encode())
+    number = int.from_bytes(digest.digest()[:7], "big")
+    with _torch.no_modes():
+        both = torch.tensor([number, -number], device="cpu")
+        largest = DTensor.from_local(both, mesh, [Partial("max")] * mesh.ndim, run_check=False)
+        most, least = largest.full_tensor().tolist()
+    return bool(most == -least)
 
 
 def _check_modules(model: nn.Module, program: Program) -> None:

@@ -50,11 +50,13 @@ class Part(NamedTuple):
         moved: None where it carries out the op; else the tensor that it brings to where the op has
             it, or that the op has made and that leaves.
         steps: Those by which it is brought.
+        backward: Is it brought for the backward?
     """
 
     node: int
     moved: Ref | None = None
     steps: tuple[Step, ...] = ()
+    backward: bool = False
 
 
 def lowered(
@@ -263,7 +265,7 @@ class _Lowering:
             if found is not tensor:
                 steps = self._planner.steps(_torch.spec_of(tensor), _torch.spec_of(found))
                 of = ref.node if reader.op is None else reader.index
-                self._note_calls(Part(of, ref, tuple(steps or ())))
+                self._note_calls(Part(of, ref, tuple(steps or ()), reader.backward))
         return self._moved[key]
 
     def _leaving(self, node: int) -> DTensor | None:

@@ -22,9 +22,15 @@ from ...redistribution.optimal_planner import ExactPlanner
 from ..graph.problem import Problem
 from ..graph.solution import Solution
 from .baselines import baselines
+from .call_durations import CallDurations
 from .chosen import only
 from .compiled import GradientsMoved, PlannedCall, run_by
-from .distributing import check_is_of, check_is_same_everywhere, distribute
+from .distributing import (
+    check_is_of,
+    check_is_same_everywhere,
+    check_meet_everywhere,
+    distribute,
+)
 from .labelled import Labelled
 from .lowering import Part, lowered
 from .memory import Optimizer, PlanMemory, plan_memory
@@ -254,7 +260,8 @@ class ModelPlan:
                 carried out as planned, or an unknown pass or compiler. Then the model is as it was.
         """
         self._check_may_run(model)
-        joint, run, _ = self._local(Backend(passes, compiler, recompute=recompute), self.mesh)
+        joint, run, graphs = self._local(passes, compiler, recompute, self.mesh)
+        check_meet_everywhere(graphs, self.mesh)
         call = PlannedCall(self.program, joint, run, self._planner)
         distribute(model, self.program, self, self.mesh)
         run_by(model, call)
@@ -295,15 +302,19 @@ class ModelPlan:
             ShardpropError: an op cannot be carried out as planned.
         """
         _, graphs = self._of_first_rank(passes, recompute)
+        return timeline_of(graphs, self._durations)
+
+    @cached_property
+    def _durations(self) -> CallDurations:
         runs: dict[tuple[Ref | None, bool, tuple[Step, ...]], tuple[Step, ...]] = {}
         for each in self.redistributions:
             backward = self.program.nodes[each.consumer].backward
             runs.setdefault((each.tensor, backward, each.steps), each.run)
 
-        def run(part: Part, backward: bool) -> tuple[Step, ...]:
-            return runs.get((part.moved, backward, part.steps), part.steps)
+        def run(part: Part) -> tuple[Step, ...]:
+            return runs.get((part.moved, part.backward, part.steps), part.steps)
 
-        return timeline_of(graphs, self.compute_us, run)
+        return CallDurations(self.compute_us, run)
 
     def _of_first_rank(
         self, passes: Sequence[str], recompute: bool
@@ -311,21 +322,28 @@ class ModelPlan:
         """What runs on the first rank of the mesh; it takes as long to make as to compile."""
         key = tuple(passes), recompute
         if key not in self._graphs:
-            backend = Backend(passes, recompute=recompute, keep_graphs=True)
-            joint, _, piece = self._local(backend, self._labelled.mesh_of_first_rank)
-            assert piece.local is not None
-            self._graphs[key] = joint, piece.local
+            mesh = self._labelled.mesh_of_first_rank
+            joint, _, graphs = self._local(passes, None, recompute, mesh)
+            self._graphs[key] = joint, graphs
         return self._graphs[key]
 
     def _local(
-        self, backend: Backend, mesh: DeviceMesh
-    ) -> tuple[JointGraph, Callable[..., Any], Piece]:
+        self,
+        passes: Sequence[str],
+        compiler: Compiler | str | None,
+        recompute: bool,
+        mesh: DeviceMesh,
+    ) -> tuple[JointGraph, Callable[..., Any], LocalGraphs]:
         """What runs on a rank of the mesh."""
+        backend = Backend(
+            passes, compiler, recompute=recompute, keep_graphs=True, durations=self._durations
+        )
         with CAPTURING:
             joint = lowered(self.program, self, mesh, self._planner, self.device)
         piece = Piece("a plan")
         run = backend.local(joint, piece, GradientsMoved())
-        return joint, run, piece
+        assert piece.local is not None
+        return joint, run, piece.local
 
     def report(self, *, depth: int | None = 2, time_limit: float | None = 60.0) -> PlanReport:
         """What the plan does by module, beside what well-known ways to shard cost.

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import fx
 
 from ... import _torch
-from ...cost.cost_model import COLLECTIVES
-from ...erasure import LocalGraphs
-from ...model.plan_steps import Step
-from .lowering import Part, part_of
+from ...erasure import NO_TIME, Durations, LocalGraphs
+from .lowering import part_of
 
 __all__ = ["Event", "Timeline", "timeline_of"]
 
-Steps = tuple[Step, ...]
 Stream = Literal["compute", "collectives"]
 _STREAMS: tuple[Stream, ...] = ("compute", "collectives")
 
@@ -97,59 +91,34 @@ class Timeline:
         return {"traceEvents": [*names, *events], "displayTimeUnit": "ms"}
 
 
-def timeline_of(
-    graphs: LocalGraphs, compute_us: NDArray[np.float64], run: Callable[[Part, bool], Steps]
-) -> Timeline:
+def timeline_of(graphs: LocalGraphs, durations: Durations) -> Timeline:
     """That of the graphs of a plan.
 
     Args:
         graphs: What runs.
-        compute_us: By node of the program microseconds of its op.
-        run: Of a redistribution in the backward, or not, the steps that have to be run.
+        durations: What their calls take.
     """
-
-    def events(graph: fx.Graph, backward: bool, begin_us: float) -> tuple[Event, ...]:
-        return tuple(_events(graph, compute_us, lambda part: run(part, backward), begin_us))
-
-    forward = Timeline(events(graphs.forward, False, 0.0), ())
+    forward = Timeline((*_events(graphs.forward, durations, 0.0),), ())
     if graphs.backward is None:
         return forward
-    return Timeline(forward.forward, events(graphs.backward, True, forward.us))
+    return Timeline(forward.forward, (*_events(graphs.backward, durations, forward.us),))
 
 
-def _events(
-    graph: fx.Graph,
-    compute_us: NDArray[np.float64],
-    run: Callable[[Part], Steps],
-    begin_us: float,
-) -> Iterator[Event]:
-    """What a graph does; calls that passes have made (views, copies) take nothing."""
+def _events(graph: fx.Graph, durations: Durations, begin_us: float) -> Iterator[Event]:
+    took = durations(graph)
     computing = communicating = begin_us  # when each stream is free
-    done: dict[fx.Node, float] = {}  # by collective
-    begun: Counter[Part] = Counter()  # collectives of a part
+    over: dict[fx.Node, float] = {}  # by collective
     for call in graph.nodes:
         if _torch.waits_for_collective(call.target):
             (of,) = call.all_input_nodes
-            computing = max(computing, done.get(of, begin_us))
-        part = part_of(call)
-        if part is None:
-            continue
-        if part not in begun:
-            begun[part] = 0
-            local = sum(step.local_us for step in run(part))
-            us = float(compute_us[part.node]) if part.moved is None else local
-            if us:
-                yield Event(call.name, "compute", part.node, computing, us)
-                computing += us
+            computing = max(computing, over.get(of, begin_us))
+        duration, part = took.get(call, NO_TIME), part_of(call)
+        node = -1 if part is None else part.node
+        us = duration.op_us + duration.local_us
+        if us:
+            yield Event(call.name, "compute", node, computing, us)
+            computing += us
         if _torch.begins_collective(call.target):
-            start, us = max(computing, communicating), _communication_us(run(part), begun[part])
-            begun[part] += 1
-            yield Event(call.name, "collectives", part.node, start, us)
-            communicating = done[call] = start + us
-
-
-def _communication_us(steps: Steps, number: int) -> float:
-    """Of one of the collectives of a redistribution. A step that takes more of them than one on the
-    device that the plan was traced for has its price with the first."""
-    prices = [step.comm_us for step in steps if step.kind in COLLECTIVES]
-    return prices[number] if number < len(prices) else 0.0
+            start = max(computing, communicating)
+            yield Event(call.name, "collectives", node, start, duration.comm_us)
+            communicating = over[call] = start + duration.comm_us

@@ -16,6 +16,7 @@ from shardprop import graph
 from shardprop._torch import ALL_REDUCE_OP, WAIT_OP
 from shardprop.cost.cost_model import COLLECTIVES
 from shardprop.erasure import LocalGraphs
+from shardprop.planning.models.call_durations import CallDurations
 from shardprop.planning.models.lowering import _PART, Part
 from shardprop.planning.models.program import Ref
 from shardprop.planning.models.timeline import timeline_of
@@ -81,11 +82,20 @@ def test_a_collective_is_waited_for_where_it_is_read(mesh_of: MeshOf) -> None:
     built.call_function(torch.relu, (waited,)).meta[_PART] = Part(4)
     built.output((waited,))
     compute_us = np.array([0.0, 0.0, 1.0, 2.0, 5.0])
-    made = timeline_of(LocalGraphs(built, None, 1), compute_us, lambda part, _: part.steps)
+    durations = CallDurations(compute_us, lambda part: part.steps)
+    made = timeline_of(LocalGraphs(built, None, 1), durations)
     local, whole = step.local_us, step.local_us + step.comm_us
     compute = [(each.node, each.start_us) for each in made.events if each.stream == "compute"]
     assert compute[-3:] == [(2, local), (3, local + 1), (4, pytest.approx(whole))]
     assert made.us == pytest.approx(whole + 5)
+
+
+def test_ops_of_the_backward_do_not_wait_for_gradients(mesh_of: MeshOf) -> None:
+    plan = planned(mesh_of(4))
+    ordered, traced = plan.timeline(), plan.timeline(passes=[])
+    ops = [each for each in ordered.backward if each.stream == "compute"]
+    assert ops[-1].end_us - ops[0].start_us == pytest.approx(sum(each.us for each in ops))
+    assert ordered.us < 0.8 * traced.us
 
 
 def test_a_model_without_a_backward_has_a_forward(mesh_of: MeshOf) -> None:
