@@ -78,6 +78,13 @@ class Traced:
     def scatter(self, operand: fx.Node, us: float = 10.0) -> fx.Node:
         return self.collective(collective.reduce_scatter_tensor.default, operand, us)
 
+    def exchange(self, operand: fx.Node, us: float = 10.0) -> fx.Node:
+        """From one shard to another, as devices that are no CPU do it: nobody waits."""
+        op = torch.ops._dtensor.shard_dim_alltoall.default
+        node = self.graph.call_function(op, (operand, 0, 1, "0"))
+        self.took[node] = Duration(comm_us=us)
+        return node
+
     def ordered(self, *results: fx.Node, timed: bool = True) -> list[fx.Node]:
         """What is called, in the order of the pass."""
         self.graph.output([*results])
@@ -137,18 +144,22 @@ def test_a_collective_that_comes_up_during_an_op_does_not_wait_behind_others() -
     ]
 
 
-def test_no_more_than_six_gathered_tensors_are_ahead() -> None:
+@pytest.mark.parametrize("gradients", [0, 9])
+@pytest.mark.parametrize(("timed", "most"), [(True, 6), (False, 2)])
+@pytest.mark.parametrize("op", ["all_gather_into_tensor", "all_to_all_single"])
+def test_only_so_many_tensors_are_ahead(op: str, timed: bool, most: int, gradients: int) -> None:
     made = Traced()
+    at_the_end = [made.gather(made.scatter(made.x, us=0.5), us=0.5) for _ in range(gradients)]
     ops = [made.x]
-    gathered = []
+    moved = []
     for _ in range(10):
-        gathered.append(made.gather(made.x, us=1.0))
-        ops.append(made.op(ops[-1], gathered[-1]))
-    order = made.ordered(ops[-1])
-    for at, op in enumerate(ops[1:]):
-        here = order.index(op)
-        there = [each for each in gathered[at:] if order.index(begun(each)) < here]
-        assert len(there) == min(6, 10 - at)
+        moved.append(made.collective(getattr(collective, op).default, made.x, us=1.0))
+        ops.append(made.op(ops[-1], moved[-1]))
+    order = made.ordered(ops[-1], *at_the_end, timed=timed)
+    for at, op_here in enumerate(ops[1:]):
+        here = order.index(op_here)
+        there = [each for each in moved[at + 1 :] if order.index(begun(each)) < here]
+        assert len(there) == min(most, 9 - at)
 
 
 def test_gathers_in_a_row_are_ahead_as_one_and_block_no_op() -> None:
@@ -165,7 +176,7 @@ def test_gathers_in_a_row_are_ahead_as_one_and_block_no_op() -> None:
     for at, op in enumerate(ops[1:]):
         here = order.index(op)
         there = [row for row, first in zip(rows, inner, strict=True) if order.index(first) < here]
-        assert len(there) - at <= 6
+        assert len(there) - at <= 7
 
 
 def test_what_is_to_be_scattered_is_not_left_waiting_without_end() -> None:
@@ -192,6 +203,25 @@ def test_an_operand_goes_when_its_collective_is_over() -> None:
     assert order.index(second) < order.index(reduced) < order.index(third)
 
 
+def test_a_collective_that_waits_itself_is_an_op() -> None:
+    made = Traced()
+    first = made.op(made.x)
+    reduced = made.scatter(first, us=5.0)
+    exchanged = made.exchange(first, us=20.0)
+    drawn = [made.graph.call_function(aten.rand_like.default, (made.x,)) for _ in range(2)]
+    second = made.op(exchanged, drawn[1])
+    gathered = made.gather(made.x, us=5.0)
+    third = made.op(second, drawn[0], gathered)
+    order = made.ordered(third, reduced)
+    assert [node for node in order if node in (exchanged, *drawn, second, third)] == [
+        exchanged,
+        *drawn,
+        second,
+        third,
+    ]
+    assert order.index(begun(gathered)) < order.index(second)
+
+
 @pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize("seed", range(20))
 def test_any_graph_stays_one_that_can_run(seed: int, timed: bool) -> None:
@@ -201,13 +231,15 @@ def test_any_graph_stays_one_that_can_run(seed: int, timed: bool) -> None:
     for _ in range(60):
         operands = draw.sample(nodes[-6:], min(len(nodes), draw.randint(1, 2)))
         us = draw.choice([1.0, 7.0, 30.0])
-        match draw.randrange(4):
+        match draw.randrange(5):
             case 0:
                 nodes.append(made.gather(operands[0], us))
             case 1:
                 nodes.append(made.scatter(operands[0], us))
             case 2:
                 nodes.append(made.view(operands[0]))
+            case 3:
+                nodes.append(made.exchange(operands[0], us))
             case _:
                 nodes.append(made.op(*operands, us=us))
     ops = [node for node in nodes if made.took.get(node, NO_TIME).op_us]

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from shardprop import ShardpropError, graph
-from shardprop.erasure import PASSES
+from shardprop.erasure import LocalGraphs
+from shardprop.planning.models.model_plan import ModelPlan
 
 from ..narrow import sharded
 from ..planning.models.models import Habits, Mlp, Normed, Transformer
@@ -257,7 +258,8 @@ def test_ranks_with_different_plans_are_refused_on_all(gloo: Pool) -> None:
         assert message.startswith("Expected the same plan on every rank, got different ones")
 
 
-def compile_with_other_passes_on_one_rank() -> str:
+def compile_with_other_durations_on_one_rank(*, then: bool = False) -> str:
+    """Why it is refused; else the order in which it begins collectives."""
     model, x = Mlp(1024, 4096), torch.ones(512, 1024)
     found = graph.capture(
         *(model, (x,), mesh_of((4,), ("dp",))),
@@ -265,16 +267,33 @@ def compile_with_other_passes_on_one_rank() -> str:
         parameters={"*": [Replicate()]},
         inputs=[[Shard(0)]],
     )
+    plan = found.solve()
+    if dist.get_rank() == 1:
+        plan.__dict__["_durations"] = lambda graph: {}
+        if then:
+            plan.__dict__["_local"] = lambda *args: without_collectives(
+                *ModelPlan._local(plan, *args)
+            )
     try:
-        found.solve().compile(model, passes=() if dist.get_rank() == 1 else PASSES)
+        plan.compile(model)
     except ShardpropError as error:
         assert not any(isinstance(each, DTensor) for each in model.parameters())
         return str(error)
-    return ""
+    return "by price" if plan._is_scheduled else "as in the program"
 
 
-def test_ranks_that_would_meet_in_another_order_are_refused_on_all(gloo: Pool) -> None:
-    for message in gloo.run(compile_with_other_passes_on_one_rank, ask):  # type: ignore[arg-type]
+def without_collectives(joint: Any, run: Any, graphs: LocalGraphs) -> tuple[Any, Any, LocalGraphs]:
+    return joint, run, graphs._replace(forward=fx.Graph(), backward=None)
+
+
+def test_ranks_that_would_meet_in_another_order_keep_to_the_program(gloo: Pool) -> None:
+    orders = gloo.run(compile_with_other_durations_on_one_rank, ask)  # type: ignore[arg-type]
+    assert orders == ["as in the program"] * 4
+
+
+def test_ranks_with_other_collectives_are_refused_on_all(gloo: Pool) -> None:
+    program = partial(compile_with_other_durations_on_one_rank, then=True)
+    for message in gloo.run(program, ask):  # type: ignore[arg-type]
         assert message.startswith("Expected the same collectives in the same order")
 
 

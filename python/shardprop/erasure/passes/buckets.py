@@ -155,6 +155,7 @@ def _in_a_row(graph: fx.Graph, members: Sequence[fx.Node], shape: Sequence[int])
 
 def _waited(graph: fx.Graph, like: fx.Node, operand: fx.Node) -> fx.Node:
     begun = called(graph, like.target, operand, *like.args[1:])
+    begun.meta = {**like.meta, **begun.meta}  # what it is for
     return called(graph, _torch.WAIT_OP, begun)
 
 

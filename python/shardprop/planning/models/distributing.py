@@ -18,7 +18,13 @@ from .lowering import part_of
 from .moves import in_memory_like
 from .program import Program, Ref
 
-__all__ = ["check_is_of", "check_is_same_everywhere", "check_meet_everywhere", "distribute"]
+__all__ = [
+    "check_is_of",
+    "check_is_same_everywhere",
+    "check_meet_everywhere",
+    "distribute",
+    "meet_everywhere",
+]
 
 
 def distribute(model: nn.Module, program: Program, chosen: Chosen, mesh: DeviceMesh) -> None:
@@ -99,22 +105,28 @@ def check_is_same_everywhere(program: Program, chosen: Chosen, mesh: DeviceMesh)
         )
 
 
-def check_meet_everywhere(graphs: LocalGraphs, mesh: DeviceMesh) -> None:
-    """Do all ranks of the mesh begin the same collectives in the same order? They all have to ask.
-
-    Raises:
-        ShardpropError: they do not, on every rank.
-    """
+def meet_everywhere(graphs: LocalGraphs, mesh: DeviceMesh) -> bool:
+    """Do all ranks of the mesh begin the same collectives in the same order? They all have to ask;
+    without process groups it is taken to be so."""
     begun = (
         f"{call.target} {part_of(call)}"
         for each in (graphs.forward, graphs.backward)
         for call in ([] if each is None else each.nodes)
         if _torch.begins_collective(call.target)
     )
-    if not _is_same_everywhere(begun, mesh):
+    return _is_same_everywhere(begun, mesh)
+
+
+def check_meet_everywhere(graphs: LocalGraphs, mesh: DeviceMesh) -> None:
+    """See `meet_everywhere`.
+
+    Raises:
+        ShardpropError: they do not, on every rank.
+    """
+    if not meet_everywhere(graphs, mesh):
         raise ShardpropError(
-            "Expected the same collectives in the same order on every rank, got other ones: this "
-            "is a fault of shardprop; passes=() keeps to the order of the program."
+            "Expected the same collectives in the same order on every rank, got other ones: were "
+            "these the same passes, and the same versions of torch and shardprop?"
         )
 
 

@@ -30,6 +30,7 @@ from .distributing import (
     check_is_same_everywhere,
     check_meet_everywhere,
     distribute,
+    meet_everywhere,
 )
 from .labelled import Labelled
 from .lowering import Part, lowered
@@ -113,6 +114,8 @@ class ModelPlan:
     _graphs: dict[_Passes, tuple[JointGraph, LocalGraphs]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    # Do collectives begin in an order by prices, or in that of the program?
+    _is_scheduled: bool = field(default=True, init=False, repr=False, compare=False)
 
     @property
     def program(self) -> Program:
@@ -261,6 +264,11 @@ class ModelPlan:
         """
         self._check_may_run(model)
         joint, run, graphs = self._local(passes, compiler, recompute, self.mesh)
+        if self._is_scheduled and not meet_everywhere(graphs, self.mesh):
+            # Where ranks hold unlike parts, one may need a copy that another does not.
+            self._is_scheduled = False
+            self._graphs.clear()
+            joint, run, graphs = self._local(passes, compiler, recompute, self.mesh)
         check_meet_everywhere(graphs, self.mesh)
         call = PlannedCall(self.program, joint, run, self._planner)
         distribute(model, self.program, self, self.mesh)
@@ -336,7 +344,11 @@ class ModelPlan:
     ) -> tuple[JointGraph, Callable[..., Any], LocalGraphs]:
         """What runs on a rank of the mesh."""
         backend = Backend(
-            passes, compiler, recompute=recompute, keep_graphs=True, durations=self._durations
+            passes,
+            compiler,
+            recompute=recompute,
+            keep_graphs=True,
+            durations=self._durations if self._is_scheduled else None,
         )
         with CAPTURING:
             joint = lowered(self.program, self, mesh, self._planner, self.device)
