@@ -1,4 +1,5 @@
-"""Plans for LLaMA3-8B in less memory than its best plan takes: ``python -m bench.memory_plans``.
+"""Plans for LLaMA3-8B, well-known ones beside the best, and the best in less memory than it takes:
+``python -m bench.memory_plans``.
 
 The case is that of `bench.model_plans`, trained with AdamW; bytes are those of the rank that holds
 most. The time of a step is that of `ModelPlan.timeline`, its cost that of one thing after another.
@@ -19,6 +20,7 @@ from rich.table import Table
 from torch.distributed.device_mesh import init_device_mesh
 
 from shardprop import graph
+from shardprop.planning.models.baselines import baselines
 
 from .llama import BATCH, SEQ, build
 
@@ -47,6 +49,9 @@ def main() -> None:
     free = captured.solve()
     peak = free.memory(ADAM).peak
     table.add_row("any", *_row(free, free.solution.seconds))
+    for name, solution, _ in baselines(captured.problem, captured.labelled, options.seconds):
+        if solution is not None:
+            table.add_row(name, *_row(captured.plan(solution), solution.seconds))
     for share in options.shares:
         began = time.perf_counter()
         limit = share * peak
