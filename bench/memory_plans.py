@@ -2,7 +2,8 @@
 ``python -m bench.memory_plans``.
 
 The case is that of `bench.model_plans`, trained with AdamW; bytes are those of the rank that holds
-most. The time of a step is that of `ModelPlan.timeline`, its cost that of one thing after another.
+most. The time of a step is that of `ModelPlan.timeline`, its cost that of one thing after another;
+"beside" is the plan that was found with ``overlap=True``.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ def main() -> None:
     free = captured.solve()
     peak = free.memory(ADAM).peak
     table.add_row("any", *_row(free, free.solution.seconds))
+    began = time.perf_counter()
+    beside = captured.solve(overlap=True, time_limit=options.seconds)
+    table.add_row("beside", *_row(beside, time.perf_counter() - began))
     for name, solution, _ in baselines(captured.problem, captured.labelled, options.seconds):
         if solution is not None:
             table.add_row(name, *_row(captured.plan(solution), solution.seconds))

@@ -37,12 +37,15 @@ __all__ = [
     "NotErased",
     "Tangent",
     "fake_mode_of",
+    "note_side",
     "partitioned",
     "without_grad_warnings",
 ]
 
 _AS_MADE = (OutputType.non_alias, OutputType.unsafe_view_alias)
 _MESH = "device_mesh"
+# torch's partitioner reads here whether a call is of the forward or the backward.
+_SIDE, _FORWARD, _BACKWARD = "partitioner_tag", "is_forward", "is_backward"
 CAPTURING = threading.RLock()
 """Held by the thread that captures: what is put in the place of torch's functions, while it follows
 a program, is there for all threads."""
@@ -317,6 +320,11 @@ def _leave_out(graph: fx.Graph, meshes: Sequence[fx.Node], returned: Sequence[An
         graph.erase_node(node)
 
 
+def note_side(node: fx.Node, *, backward: bool) -> None:
+    """Say for `partitioned` whether a call of a joint graph is of the forward or the backward."""
+    node.meta[_SIDE] = _BACKWARD if backward else _FORWARD
+
+
 def partitioned(joint: JointGraph, *, recompute: bool) -> tuple[fx.GraphModule, fx.GraphModule]:
     """Forward and backward: what the forward returns after what is written and the results is what
     the backward takes before the gradients.
@@ -334,11 +342,17 @@ def partitioned(joint: JointGraph, *, recompute: bool) -> tuple[fx.GraphModule, 
         num_fwd_outputs=len(joint.written) + len(joint.results),
         static_lifetime_input_indices=[],
     )
-    # It takes what has effects along into the backward, which would draw or gather again.
-    for node in reversed(backward.graph.nodes):
-        if not node.users and node.op == "call_function":
-            backward.graph.erase_node(node)
+    # It takes what has effects along into both: the backward would draw or gather again, and the
+    # forward would gather what the backward does.
+    _without_unread(backward.graph, lambda node: True)
+    _without_unread(forward.graph, lambda node: node.meta.get(_SIDE) == _BACKWARD)
     return forward, backward
+
+
+def _without_unread(graph: fx.Graph, may_go: Callable[[fx.Node], bool]) -> None:
+    for node in reversed(graph.nodes):
+        if not node.users and node.op == "call_function" and may_go(node):
+            graph.erase_node(node)
 
 
 @contextmanager

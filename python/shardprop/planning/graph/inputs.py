@@ -19,6 +19,7 @@ __all__ = [
     "Floats",
     "Ints",
     "bound",
+    "factors",
     "frozen",
     "label_indices",
     "numbers",
@@ -72,6 +73,18 @@ def prices(where: str, what: str, given: object, ndim: int) -> Floats:
     if least == math.inf:
         raise fault(where, f"{what} of which one is finite", "inf everywhere")
     return taken
+
+
+def factors(where: str, what: str, given: object, count: int) -> list[float]:
+    """So many numbers, finite and at least 0."""
+    taken = numbers(where, what, given, 1)
+    if len(taken) != count:
+        raise fault(where, f"{count} {what}", len(taken))
+    wrong = ~(np.isfinite(taken) & (taken >= 0))
+    if wrong.any():
+        got = f"{taken[wrong][0]} at {_place(wrong)}"
+        raise fault(where, f"finite {what}, at least 0", got)
+    return [float(value) for value in taken]
 
 
 def whole(where: str, what: str, given: object, end: int, ndim: int = 1) -> Ints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -277,6 +278,26 @@ class Problem:
                 other._left[constraint.node] = other._left_by(constraint)
         return other
 
+    def scaled(self, of_edges: npt.ArrayLike) -> Problem:
+        """A copy with the prices of each edge times a factor; what is forbidden stays forbidden.
+
+        Args:
+            of_edges: [E] factors, at least 0.
+
+        Raises:
+            ShardpropError: another number of factors, or one that is no number, negative or inf.
+        """
+        factors = inputs.factors("scaled", "of_edges", of_edges, len(self._edges))
+        other = self.copy()
+        other._tables = SharedArrays[np.float64]()
+        index: dict[tuple[int, float], int] = {}
+        for at, (edge, by) in enumerate(zip(self._edges, factors, strict=True)):
+            if (edge.table, by) not in index:
+                table = _times(self.tables[edge.table], by)
+                index[edge.table, by] = other._tables.add(table, table)
+            other._edges[at] = replace(edge, table=index[edge.table, by])
+        return other
+
     # --- answers and files --------------------------------------------------------------------
 
     def check(self, labels: npt.ArrayLike) -> Evaluation:
@@ -363,3 +384,7 @@ class Problem:
             return NO_CLASSES
         known = self._classes.find(given)
         return self._classes.add(given, taken) if known is None else known
+
+
+def _times(values: Floats, by: float) -> Floats:
+    return values if by == 1 else np.where(np.isinf(values), np.inf, values * by)

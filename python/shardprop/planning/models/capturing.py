@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,10 +25,11 @@ from ..graph.solving import solve
 from .building import build
 from .candidates import CandidatesOf
 from .labelled import Labelled
-from .memory import Optimizer, PlanMemory
+from .memory import Optimizer
 from .memory_bound import MemoryBound, solve_within
 from .missing_rules import register_missing_rules
 from .model_plan import ModelPlan
+from .overlap import solve_overlapped
 from .plan_file import PlanFile
 from .plan_loading import solution_of
 from .program import Program
@@ -69,6 +71,7 @@ class Capture:
         time_limit: float | None = 60.0,
         memory: float | None = None,
         optimizer: Optimizer | None = None,
+        overlap: bool = False,
         **settings: Any,
     ) -> ModelPlan:
         """The best plan, with a proof unless the time limit comes first.
@@ -81,6 +84,9 @@ class Capture:
                 of it comes from what is held all the time, and is mostly far from it.
             optimizer: For `memory`: takes parameters, as ``torch.optim.AdamW`` does; None: there is
                 none. What it keeps for one has to depend on that one alone.
+            overlap: Look for a plan of which a step takes least by `ModelPlan.timeline`, where
+                redistributions run beside ops, instead of one that costs least with one after
+                another. It is the best of a few, for each of which graphs are made.
             **settings: Others of `shardprop.graph.solve`. With `memory`, `relative_gap` is 0.001 if
                 it is not given.
 
@@ -89,18 +95,27 @@ class Capture:
             UnsolvedError: no plan was found, in time or at all.
             ShardpropError: as `shardprop.graph.solve`; or as `ModelPlan.memory`, of an optimizer.
         """
-        if memory is None:
-            if optimizer is not None:
-                raise ShardpropError("optimizer: Expected one with memory=, got it alone.")
-            return self.plan(solve(self.problem, time_limit=time_limit, **settings))
-        _check_bytes("memory", memory)
-
-        def memory_of(solution: Solution) -> PlanMemory:
-            return self.plan(solution).memory(optimizer)
-
-        bound = MemoryBound(self.labelled, float(memory), optimizer, memory_of)
-        found = solve_within(self.problem, bound, time_limit=time_limit, **settings)
-        return replace(self.plan(found), memory_limit=bound.limit)
+        if memory is None and optimizer is not None:
+            raise ShardpropError("optimizer: Expected one with memory=, got it alone.")
+        solve_one: Callable[..., Solution] = solve
+        if memory is not None:
+            _check_bytes("memory", memory)
+            bound = MemoryBound(
+                self.labelled,
+                float(memory),
+                optimizer,
+                lambda solution: self.plan(solution).memory(optimizer),
+            )
+            solve_one = partial(solve_within, bound=bound)
+        if overlap:
+            solve_one = partial(
+                solve_overlapped,
+                program=self.program,
+                step_us=lambda solution: self.plan(solution).timeline().us,
+                solve=solve_one,
+            )
+        found = solve_one(self.problem, time_limit=time_limit, **settings)
+        return replace(self.plan(found), memory_limit=None if memory is None else float(memory))
 
     def load(self, path: str | os.PathLike[str]) -> ModelPlan:
         """The plan that `ModelPlan.save` wrote, without a solve.

@@ -23,7 +23,7 @@ from ..._torch import (
     make_spec,
     meta_of,
 )
-from ..._torch.joint_graphs import Border, JointGraph
+from ..._torch.joint_graphs import Border, JointGraph, note_side
 from ...errors import ShardpropError
 from ...model.placements import Placements
 from ...model.plan_steps import Step
@@ -36,8 +36,6 @@ from .program import Node, Program, Ref, each_of, fill
 
 __all__ = ["Part", "lowered", "node_of", "part_of"]
 
-# torch's partitioner reads here whether a call is of the forward or the backward.
-_SIDE = "partitioner_tag"
 # Here we note the part of the program that a call is of.
 _PART = "program_part"
 
@@ -145,7 +143,7 @@ class _Lowering:
                 [border.empty() for border in operands], [border.empty() for border in tangents]
             )
         for node in module.graph.nodes:
-            node.meta[_SIDE] = "is_forward" if node.name in self._forward else "is_backward"
+            note_side(node, backward=node.name not in self._forward)
             node.meta[_PART] = self._part_of.get(node.name)
         first, last = len(program.written), len(program.written) + len(program.outputs)
         results = [
