@@ -3,7 +3,7 @@
 
 The case is that of `bench.model_plans`, trained with AdamW; bytes are those of the rank that holds
 most. The time of a step is that of `ModelPlan.timeline`, its cost that of one thing after another;
-"beside" is the plan that was found with ``overlap=True``.
+"with overlap" is the plan that was found with ``overlap=True``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
     table.add_row("any", *_row(free, free.solution.seconds))
     began = time.perf_counter()
     beside = captured.solve(overlap=True, time_limit=options.seconds)
-    table.add_row("beside", *_row(beside, time.perf_counter() - began))
+    table.add_row("with overlap", *_row(beside, time.perf_counter() - began))
     for name, solution, _ in baselines(captured.problem, captured.labelled, options.seconds):
         if solution is not None:
             table.add_row(name, *_row(captured.plan(solution), solution.seconds))

@@ -27,6 +27,7 @@ from .collectives import (
     exchange,
     gather,
     is_collective,
+    is_waited_for,
     local_offset,
     local_size,
     reduce,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import fx
 from torch.distributed import _functional_collectives as _collectives
 from torch.distributed.tensor import _collective_utils
 from torch.distributed.tensor import placement_types as _placement_types
@@ -48,6 +49,13 @@ def begins_collective(op: object) -> bool:
 def waits_for_collective(op: object) -> bool:
     """Is it the wait for a result?"""
     return op is WAIT_OP
+
+
+def is_waited_for(call: fx.Node) -> bool:
+    """Is it a collective that goes on until another call waits for it?"""
+    return begins_collective(call.target) and any(
+        waits_for_collective(user.target) for user in call.users
+    )
 
 
 def gather(

@@ -79,7 +79,7 @@ class _Places:
             self.behind[node] = max((self.of.get(x, self.behind[x]) for x in read), default=-1)
             self.through[node] = frozenset[fx.Node]().union(
                 *(
-                    [x] if _is_waited_for(x) else self.through[x]
+                    [x] if _torch.is_waited_for(x) else self.through[x]
                     for x in read
                     if x not in self.of and node.op != "output"
                 )
@@ -102,7 +102,9 @@ class _Schedule:
         self._places = _Places(graph, self._keeps_its_place)
         self._meeting = [x for x in self._nodes if _torch.begins_collective(x.target)]
         self._arriving = sorted(
-            filter(_is_waited_for, self._meeting), key=self._places.behind.__getitem__, reverse=True
+            filter(_torch.is_waited_for, self._meeting),
+            key=self._places.behind.__getitem__,
+            reverse=True,
         )
         self._there: set[fx.Node] = set()  # collectives that are to begin, with their operands
         self._over: dict[fx.Node, float] = {}  # when, by collective that has begun
@@ -213,7 +215,7 @@ class _Schedule:
                 self._unwaited.discard(of)
         elif _torch.begins_collective(node.target):
             self._free = self._over[node] = max(self._now, self._free) + took.comm_us
-            if not _is_waited_for(node):
+            if not _torch.is_waited_for(node):
                 self._now = self._free
                 return
             self._there.discard(node)
@@ -223,12 +225,5 @@ class _Schedule:
                 self._ahead.add(node)
 
 
-def _is_waited_for(node: fx.Node) -> bool:
-    """Is it a collective that goes on until another call waits for it?"""
-    return _torch.begins_collective(node.target) and any(
-        _torch.waits_for_collective(user.target) for user in node.users
-    )
-
-
 def _is_of_collective(node: fx.Node) -> bool:
-    return _torch.waits_for_collective(node.target) or _is_waited_for(node)
+    return _torch.waits_for_collective(node.target) or _torch.is_waited_for(node)

@@ -264,12 +264,12 @@ class ModelPlan:
         """
         self._check_may_run(model)
         joint, run, graphs = self._local(passes, compiler, recompute, self.mesh)
-        if self._is_scheduled and not meet_everywhere(graphs, self.mesh):
+        if not meet_everywhere(graphs, self.mesh):
             # Where ranks hold unlike parts, one may need a copy that another does not.
             self._is_scheduled = False
             self._graphs.clear()
             joint, run, graphs = self._local(passes, compiler, recompute, self.mesh)
-        check_meet_everywhere(graphs, self.mesh)
+            check_meet_everywhere(graphs, self.mesh)
         call = PlannedCall(self.program, joint, run, self._planner)
         distribute(model, self.program, self, self.mesh)
         run_by(model, call)

@@ -57,6 +57,7 @@ def solve_overlapped(
     """
     began = time.monotonic()
     limit = checked_time_limit(time_limit)
+    sides = _sides(problem, program)
     best, least, lower = None, math.inf, -math.inf
     seen: set[bytes] = set()
     slowest = 0.0
@@ -66,9 +67,7 @@ def solve_overlapped(
         if best is not None and left <= slowest:
             break
         each = left / (len(_PARTS) - tried)
-        prices = (
-            problem if parts == (1.0, 1.0) else problem.scaled(_factors(problem, program, parts))
-        )
+        prices = problem if parts == (1.0, 1.0) else problem.scaled(_factors(sides, parts))
         try:
             found = solve(prices, time_limit=None if math.isinf(each) else each, **settings)
         except UnsolvedError:
@@ -95,17 +94,22 @@ def solve_overlapped(
     )
 
 
-def _factors(problem: Problem, program: Program, parts: tuple[float, float]) -> NDArray[np.float64]:
-    """By edge of the problem the part of its price: of the forward and the backward for what may
-    run beside ops, for it can be brought before it is read, or is read when all is over."""
+def _sides(problem: Problem, program: Program) -> NDArray[np.intp]:
+    """By edge of the problem 0 in the forward and 1 in the backward for what may run beside ops,
+    for it can be brought before it is read, or is read when all is over; -1 for others."""
     early, late = _of_parameters(program), _read_at_the_end(program)
     count = len(program.nodes)
-    factors = np.ones(len(problem.edges))
+    sides = np.full(len(problem.edges), -1)
     for at, edge in enumerate(problem.edges):
         reader, made = edge.u, edge.v
         if max(reader, made) < count and (made in early or reader in late):
-            factors[at] = parts[program.nodes[reader].backward]
-    return factors
+            sides[at] = program.nodes[reader].backward
+    return sides
+
+
+def _factors(sides: NDArray[np.intp], parts: tuple[float, float]) -> NDArray[np.float64]:
+    """By edge the part of its price: of the forward, of the backward, and all of it for others."""
+    return np.array([*parts, 1.0])[sides]
 
 
 def _of_parameters(program: Program) -> set[int]:

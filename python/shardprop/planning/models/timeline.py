@@ -122,5 +122,5 @@ def _events(graph: fx.Graph, durations: Durations, begin_us: float) -> Iterator[
             start = max(computing, communicating)
             yield Event(call.name, "collectives", node, start, duration.comm_us)
             communicating = over[call] = start + duration.comm_us
-            if not any(_torch.waits_for_collective(user.target) for user in call.users):
+            if not _torch.is_waited_for(call):
                 computing = communicating  # the call itself waits

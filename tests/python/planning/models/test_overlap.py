@@ -10,7 +10,7 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 
 from shardprop import ShardpropError, graph
-from shardprop.planning.models.overlap import _factors
+from shardprop.planning.models.overlap import _factors, _sides
 
 from .models import Mlp, Transformer
 
@@ -61,7 +61,7 @@ def test_it_may_be_bound_in_memory(captured: graph.Capture) -> None:
 def test_weights_and_gradients_may_be_beside_ops(mesh_of: MeshOf) -> None:
     found = graph.capture(Transformer(), (TOKENS, TOKENS), mesh_of(2, 2), topology="h100-nvlink")
     program, problem = found.program, found.problem
-    factors = _factors(problem, program, (0.25, 0.5))
+    factors = _factors(_sides(problem, program), (0.25, 0.5))
     nodes = program.nodes
     for edge, factor in zip(problem.edges, factors, strict=True):
         reader, made = nodes[edge.u], nodes[edge.v]
