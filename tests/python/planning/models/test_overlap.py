@@ -10,6 +10,7 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 
 from shardprop import ShardpropError, graph
+from shardprop.planning.models import overlap
 from shardprop.planning.models.overlap import _factors, _sides
 
 from .models import Mlp, Transformer
@@ -33,6 +34,19 @@ def test_a_step_takes_no_longer_than_by_the_cheapest_plan(captured: graph.Captur
     # What is proved is proved of the cost.
     assert overlapped.solution.lower_bound == pytest.approx(serial.solution.lower_bound)
     assert not overlapped.solution.proved
+
+
+def test_of_plans_that_cost_the_same_the_shortest_step_is_taken(
+    mesh_of: MeshOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with torch.device("meta"):
+        model, x = Mlp(1024, 4096), torch.empty(65536, 1024)
+    captured = graph.capture(model, (x,), mesh_of(4, 2), topology="h100-nvlink")
+    monkeypatch.setattr(overlap, "_PARTS", overlap._PARTS[:2])
+    serial, overlapped = captured.solve(), captured.solve(overlap=True)
+    assert overlapped.cost_us == pytest.approx(serial.cost_us, rel=1e-9)
+    assert overlapped.solution.proved
+    assert overlapped.timeline().us < 0.995 * serial.timeline().us
 
 
 def test_without_time_the_first_plan_is_taken(
